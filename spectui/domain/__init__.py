@@ -1,0 +1,1 @@
+"""Pure values and formulas: standard library only, no I/O, no clock, no threads."""

@@ -1,0 +1,315 @@
+"""The ways to draft that llama-server knows: one table of types, their knobs and limits.
+
+``--spec-draft-n-max`` moves only the types with a draft model or heads; each n-gram type has a
+length knob of its own, and ngram-cache none at all. A Speculation is what one arm runs with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+Number = int | float
+
+
+class Draft(StrEnum):
+    """Whether a type wants a draft model file."""
+
+    NONE = "none"
+    NEEDED = "needed"
+    OPTIONAL = "optional"
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One number a person may turn.
+
+    ``key`` is its dotted path below ``[speculation]`` in a profile, ``flag`` llama-server's
+    option, ``low`` and ``high`` the inclusive range outside which the server chokes, crashes or
+    quietly does something else, ``step`` what one press of a key moves it by.
+    """
+
+    key: str
+    flag: str
+    label: str
+    default: Number
+    low: Number
+    high: Number
+    help: str
+    step: Number = 1
+    is_length: bool = False
+
+    @property
+    def integral(self) -> bool:
+        """Whether only whole numbers make sense."""
+        return isinstance(self.default, int)
+
+    def check(self, value: object) -> str:
+        """Return why ``value`` is refused, or an empty string."""
+        wanted = "a whole number" if self.integral else "a number"
+        allowed = f"{wanted} from {self.low} to {self.high}"
+        if isinstance(value, bool) or not isinstance(value, int if self.integral else int | float):
+            return f"{value!r} is not {allowed}"
+        if not self.low <= value <= self.high:
+            hint = ""
+            if self.is_length and value == 0:
+                hint = "; 0 is not off, the baseline is type none"
+            return f"{value} is not {allowed}{hint}"
+        return ""
+
+    def clamp(self, value: Number) -> Number:
+        """Return the allowed value nearest to ``value``."""
+        value = min(max(value, self.low), self.high)
+        return int(value) if self.integral else round(float(value), 4)
+
+
+@dataclass(frozen=True, slots=True)
+class SpecType:
+    """One of llama-server's ``--spec-type`` names.
+
+    ``fixed_length`` is the draft length where no knob sets it, in tokens.
+    """
+
+    id: str
+    draft: Draft
+    knobs: tuple[Knob, ...]
+    summary: str
+    fixed_length: int | None = None
+
+    @property
+    def length_knob(self) -> Knob | None:
+        """The knob that sets the draft length, if one does."""
+        return next((knob for knob in self.knobs if knob.is_length), None)
+
+
+_DRAFT_KNOBS = (
+    Knob(
+        key="n_max",
+        flag="--spec-draft-n-max",
+        label="n_max",
+        default=3,
+        low=1,
+        high=64,
+        help="tokens to draft per step",
+        is_length=True,
+    ),
+    Knob(
+        key="n_min",
+        flag="--spec-draft-n-min",
+        label="n_min",
+        default=0,
+        low=0,
+        high=64,
+        help="drafts shorter than this are thrown away",
+    ),
+    Knob(
+        key="p_min",
+        flag="--spec-draft-p-min",
+        label="p_min",
+        default=0.0,
+        low=0.0,
+        high=1.0,
+        step=0.05,
+        help="stop drafting below this confidence",
+    ),
+)
+
+
+def _lookup_knobs(name: str) -> tuple[Knob, ...]:
+    table, flag = name.replace("-", "_"), f"--spec-{name}"
+    return (
+        Knob(
+            key=f"{table}.size_n",
+            flag=f"{flag}-size-n",
+            label="size_n",
+            default=12,
+            low=1,
+            high=1024,
+            help="tokens to look up: shorter finds more and is wrong more often",
+        ),
+        Knob(
+            key=f"{table}.size_m",
+            flag=f"{flag}-size-m",
+            label="size_m",
+            default=48,
+            low=1,
+            high=1024,
+            help="tokens to draft per step",
+            is_length=True,
+        ),
+        Knob(
+            key=f"{table}.min_hits",
+            flag=f"{flag}-min-hits",
+            label="min_hits",
+            default=1,
+            low=1,
+            high=1024,
+            help="how often the lookup must have been seen",
+        ),
+    )
+
+
+_MOD_KNOBS = (
+    Knob(
+        key="ngram_mod.n_match",
+        flag="--spec-ngram-mod-n-match",
+        label="n_match",
+        default=24,
+        low=1,
+        high=1024,
+        help="tokens to look up",
+    ),
+    Knob(
+        key="ngram_mod.n_max",
+        flag="--spec-ngram-mod-n-max",
+        label="n_max",
+        default=64,
+        low=1,
+        high=1024,
+        help="tokens to draft per step",
+        is_length=True,
+    ),
+    Knob(
+        key="ngram_mod.n_min",
+        flag="--spec-ngram-mod-n-min",
+        label="n_min",
+        default=48,
+        low=0,
+        high=1024,
+        help="drafts shorter than this are thrown away",
+    ),
+)
+
+OFF = "none"
+
+TYPES: Mapping[str, SpecType] = MappingProxyType(
+    {
+        kind.id: kind
+        for kind in (
+            SpecType(OFF, Draft.NONE, (), "no speculation: the baseline"),
+            SpecType("draft-simple", Draft.NEEDED, _DRAFT_KNOBS, "a small model of the same kind"),
+            SpecType("draft-mtp", Draft.OPTIONAL, _DRAFT_KNOBS, "the target's own MTP layers"),
+            SpecType("draft-eagle3", Draft.NEEDED, _DRAFT_KNOBS, "an EAGLE-3 head"),
+            SpecType("draft-dflash", Draft.NEEDED, _DRAFT_KNOBS, "a DFlash block drafter"),
+            SpecType("draft-dspark", Draft.NEEDED, _DRAFT_KNOBS, "a DSpark block drafter"),
+            SpecType(
+                "ngram-simple", Draft.NONE, _lookup_knobs("ngram-simple"), "repeats of the text"
+            ),
+            SpecType(
+                "ngram-map-k", Draft.NONE, _lookup_knobs("ngram-map-k"), "repeats, kept in a map"
+            ),
+            SpecType(
+                "ngram-map-k4v",
+                Draft.NONE,
+                _lookup_knobs("ngram-map-k4v"),
+                "repeats, with four candidates a key",
+            ),
+            SpecType("ngram-mod", Draft.NONE, _MOD_KNOBS, "repeats, hashed across requests"),
+            SpecType("ngram-cache", Draft.NONE, (), "statistics of the text", fixed_length=8),
+        )
+    }
+)
+"""Every type by its id, ``none`` first."""
+
+KNOBS: Mapping[str, Knob] = MappingProxyType(
+    {knob.key: knob for kind in TYPES.values() for knob in kind.knobs}
+)
+"""Every knob by its dotted key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """What one arm speculates with: a type, and the knobs that were set, sorted by key.
+
+    Knobs that are not set have the table's default and are still passed to the server, so that a
+    build with other defaults measures the same thing.
+    """
+
+    type: str = OFF
+    settings: tuple[tuple[str, Number], ...] = ()
+
+    @classmethod
+    def of(cls, kind: str, settings: Mapping[str, Number] | None = None) -> Speculation:
+        """Build one from a mapping of dotted keys to values."""
+        return cls(kind, tuple(sorted((settings or {}).items())))
+
+    @property
+    def is_off(self) -> bool:
+        """Whether this is the baseline."""
+        return self.type == OFF
+
+    @property
+    def kind(self) -> SpecType:
+        """The table's row of this type."""
+        return TYPES[self.type]
+
+    def value(self, knob: Knob) -> Number:
+        """Return what ``knob`` is set to, or its default."""
+        return dict(self.settings).get(knob.key, knob.default)
+
+    def acting(self) -> Iterator[tuple[Knob, Number]]:
+        """Yield the knobs that mean something for this type, with their values."""
+        for knob in self.kind.knobs:
+            yield knob, self.value(knob)
+
+    @property
+    def draft_length(self) -> int | None:
+        """The most tokens one draft can have; None when nothing drafts."""
+        knob = self.kind.length_knob
+        return int(self.value(knob)) if knob else self.kind.fixed_length
+
+    def with_value(self, key: str, value: Number) -> Speculation:
+        """Return a copy with one knob set."""
+        return Speculation.of(self.type, {**dict(self.settings), key: value})
+
+    def with_type(self, kind: str) -> Speculation:
+        """Return a copy of another type; knobs set before are kept for the way back."""
+        return Speculation(kind, self.settings)
+
+    def same_as(self, other: Speculation) -> bool:
+        """Whether a server would do the same with both: type and acting knobs are equal."""
+        return self.type == other.type and tuple(self.acting()) == tuple(other.acting())
+
+    @property
+    def name(self) -> str:
+        """A short name for tables and charts: ``off``, ``n_max 4``, ``n_max 4, p_min 0.6``.
+
+        The length is always named; any other knob only where it differs from its default.
+        """
+        if self.is_off:
+            return "off"
+        shown = [
+            f"{knob.label} {value:g}"
+            for knob, value in self.acting()
+            if knob.is_length or value != knob.default
+        ]
+        # the usual case needs no type in its name, and 80 columns are few
+        head = [] if self.type == "draft-simple" else [self.type]
+        return " ".join([*head, ", ".join(shown)]).strip()
+
+
+def check(speculation: Speculation, *, has_draft: bool) -> tuple[tuple[str, str], ...]:
+    """Return what a server would choke on: pairs of a dotted key and the reason.
+
+    ``has_draft`` tells whether the profile names a draft model. Only knobs that act on the type
+    are looked at. llama-server itself accepts p_min 2 and n_min > n_max and misbehaves.
+    """
+    kind = TYPES.get(speculation.type)
+    if kind is None:
+        return (("type", f"{speculation.type!r} is not one of {', '.join(TYPES)}"),)
+    found = [(knob.key, why) for knob, value in speculation.acting() if (why := knob.check(value))]
+    if kind.draft is Draft.NEEDED and not has_draft:
+        found.append(("type", f"{kind.id} needs a draft model; name one as models.draft"))
+    least = next((k for k in kind.knobs if k.label == "n_min"), None)
+    most = kind.length_knob
+    if not found and least and most and speculation.value(least) > speculation.value(most):
+        found.append(
+            (
+                least.key,
+                f"n_min {speculation.value(least)} is above n_max"
+                f" {speculation.value(most)}: nothing would ever be drafted",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Orchestration over Protocols: launch, sample, drive the workload, restart to compare, record."""

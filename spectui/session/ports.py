@@ -1,0 +1,141 @@
+"""What a Session needs from the outside world. Adapters fit these; nothing here does I/O."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spectui.domain.acceptance import Counters
+from spectui.domain.runs import Prompt, Request, Run
+from spectui.domain.samples import Gpu, Host, Slot
+from spectui.domain.throughput import Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended. ``code`` is negative for a signal, as in subprocess."""
+
+    code: int
+
+
+class ServerProcess(Protocol):
+    """One launched server: its process group, its log, its port.
+
+    Made by a Launcher; used from the Session's thread only, except ``kill_now``.
+    """
+
+    @property
+    def pid(self) -> int:
+        """The process that leads the group."""
+
+    def poll(self) -> Exit | None:
+        """Return how it ended, None while it lives. Never blocks."""
+
+    def tail(self, lines: int) -> tuple[str, ...]:
+        """Return the last lines of its output, cleaned, without blocking."""
+
+    def progress(self) -> tuple[int, int]:
+        """Return (bytes logged so far, resident bytes): while either moves it is not stuck."""
+
+    async def stop(self, deadline: float) -> None:
+        """End the group: SIGTERM, SIGKILL after ``deadline`` seconds; wait for the port to be free."""
+
+    def kill_now(self) -> None:
+        """SIGKILL the whole group at once; may be called from any thread."""
+
+
+class Launcher(Protocol):
+    """Starts servers."""
+
+    def free_port(self, wanted: int | None) -> int:
+        """Return a port to use on 127.0.0.1. Raises PortError where ``wanted`` is taken."""
+
+    def launch(self, argv: Sequence[str], port: int) -> ServerProcess:
+        """Start a server. Raises EngineError where the program cannot be run."""
+
+
+class StreamEvent(Protocol):
+    """One event of a streamed answer."""
+
+    @property
+    def text(self) -> str:
+        """The piece of text, empty for an event without."""
+
+    @property
+    def timings(self) -> Timings | None:
+        """The server's account so far, where it sends one."""
+
+    @property
+    def finish(self) -> str:
+        """The finish reason, on the last event."""
+
+
+class ServerClient(Protocol):
+    """Talks HTTP to one server."""
+
+    async def health(self) -> bool:
+        """Return True when ready, False while loading. Raises RequestError on no answer."""
+
+    async def counters(self) -> Counters:
+        """Read /metrics. Raises RequestError."""
+
+    async def slots(self) -> tuple[Slot, ...]:
+        """Read /slots. Raises RequestError."""
+
+    async def build(self) -> str:
+        """Return the build text of /props, empty where it has none. Raises RequestError."""
+
+    def chat(self, prompt: Prompt, *, max_tokens: int, seed: int) -> AsyncIterator[StreamEvent]:
+        """Send one prompt and yield what comes back. Raises RequestError."""
+
+    async def close(self) -> None:
+        """Close connections."""
+
+
+class ClientFactory(Protocol):
+    """Makes clients."""
+
+    def __call__(self, url: str) -> ServerClient:
+        """Return a client of the server at ``url`` (no trailing slash)."""
+
+
+class GpuReader(Protocol):
+    """Reads the GPUs. ``read`` may block for a while: the Session calls it on a thread."""
+
+    def read(self) -> tuple[Gpu, ...]:
+        """Return one reading per GPU. Raises SourceAbsentError where there is none."""
+
+
+class HostReader(Protocol):
+    """Reads the machine and one process group."""
+
+    def read(self, pid: int | None) -> Host:
+        """Return CPU, memory, and the memory of ``pid`` with its children."""
+
+
+class Journal(Protocol):
+    """Writes down what was measured, as it is measured, so that nothing is lost."""
+
+    def run_started(self, run: Run, argv: Sequence[str]) -> None:
+        """Take note of a new run and the command its server was started with."""
+
+    def request_ended(self, run: Run, request: Request) -> None:
+        """Take note of one request."""
+
+    def run_ended(self, run: Run) -> None:
+        """Take note of a run's end."""
+
+    def close(self) -> None:
+        """Write out what is left."""
+
+
+class Clock(Protocol):
+    """Monotonic seconds."""
+
+    def __call__(self) -> float:
+        """Return the time now."""
+
+
+class SourceAbsentError(Exception):
+    """A source does not exist on this machine; the message says so in a few words."""
