@@ -305,11 +305,9 @@ def check(speculation: Speculation, *, has_draft: bool) -> tuple[tuple[str, str]
     least = next((k for k in kind.knobs if k.label == "n_min"), None)
     most = kind.length_knob
     if not found and least and most and speculation.value(least) > speculation.value(most):
-        found.append(
-            (
-                least.key,
-                f"n_min {speculation.value(least)} is above n_max"
-                f" {speculation.value(most)}: nothing would ever be drafted",
-            )
+        why = (
+            f"n_min {speculation.value(least)} is above n_max {speculation.value(most)}:"
+            " nothing would ever be drafted"
         )
+        found.append((least.key, why))
     return tuple(found)

@@ -1,0 +1,1 @@
+"""llama-server's flags on the xllamacpp engine: ``python -m spectui.embedded``."""

@@ -39,7 +39,7 @@ class ServerProcess(Protocol):
         """Return (bytes logged so far, resident bytes): while either moves it is not stuck."""
 
     async def stop(self, deadline: float) -> None:
-        """End the group: SIGTERM, SIGKILL after ``deadline`` seconds; wait for the port to be free."""
+        """SIGTERM the group, SIGKILL it after ``deadline`` seconds; wait for its port to be free."""
 
     def kill_now(self) -> None:
         """SIGKILL the whole group at once; may be called from any thread."""

@@ -1,0 +1,1 @@
+"""The Textual dashboard: one face of the Session."""

@@ -1,0 +1,1 @@
+"""Prompt sets by task, as data."""

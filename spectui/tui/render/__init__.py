@@ -1,0 +1,1 @@
+"""Charts as text: braille lines for what moves, plotext for what rests."""

@@ -1,0 +1,1 @@
+"""The panels of the dashboard, each drawing one part of a Snapshot."""
