@@ -73,3 +73,10 @@ class RequestError(SpectuiError):
 
 class WorkloadError(UsageError):
     """The prompts cannot be read, or none is left to send."""
+
+
+class SourceAbsentError(Exception):
+    """A source of readings does not exist on this machine; the message says so in a few words.
+
+    Not one of the family above: a machine without an NVIDIA GPU is nothing to repair.
+    """

@@ -12,6 +12,13 @@ from spectui.domain.runs import Arm, Run, Summary
 from spectui.domain.speculation import Speculation
 
 
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended. ``code`` is negative for a signal, as in subprocess."""
+
+    code: int
+
+
 class SourceStatus(StrEnum):
     """How a source of readings is doing."""
 

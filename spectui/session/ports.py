@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from spectui.domain.acceptance import Counters
 from spectui.domain.runs import Prompt, Request, Run
-from spectui.domain.samples import Gpu, Host, Slot
+from spectui.domain.samples import Exit, Gpu, Host, Slot, Snapshot
 from spectui.domain.throughput import Timings
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a process ended. ``code`` is negative for a signal, as in subprocess."""
-
-    code: int
 
 
 class ServerProcess(Protocol):
@@ -39,7 +31,7 @@ class ServerProcess(Protocol):
         """Return (bytes logged so far, resident bytes): while either moves it is not stuck."""
 
     async def stop(self, deadline: float) -> None:
-        """SIGTERM the group, SIGKILL it after ``deadline`` seconds; wait for its port to be free."""
+        """SIGTERM the group, SIGKILL it after ``deadline`` seconds; wait until its port is free."""
 
     def kill_now(self) -> None:
         """SIGKILL the whole group at once; may be called from any thread."""
@@ -86,7 +78,9 @@ class ServerClient(Protocol):
     async def build(self) -> str:
         """Return the build text of /props, empty where it has none. Raises RequestError."""
 
-    def chat(self, prompt: Prompt, *, max_tokens: int, seed: int) -> AsyncIterator[StreamEvent]:
+    def chat(
+        self, prompt: Prompt, *, max_tokens: int, seed: int
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Send one prompt and yield what comes back. Raises RequestError."""
 
     async def close(self) -> None:
@@ -130,12 +124,21 @@ class Journal(Protocol):
         """Write out what is left."""
 
 
+class Exporter(Protocol):
+    """Writes the tuned profile."""
+
+    def suggest(self) -> str:
+        """Return a path that does not exist yet."""
+
+    def write(self, path: str, snapshot: Snapshot, run: int | None) -> str:
+        """Write the profile of ``run``, the answer's where None; return the path written.
+
+        Raises SpectuiError where nothing was measured, or the file cannot be written.
+        """
+
+
 class Clock(Protocol):
     """Monotonic seconds."""
 
     def __call__(self) -> float:
         """Return the time now."""
-
-
-class SourceAbsentError(Exception):
-    """A source does not exist on this machine; the message says so in a few words."""

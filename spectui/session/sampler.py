@@ -1,0 +1,151 @@
+"""Reads the sources, each at its own interval, with its own time-out and its own state.
+
+One that fails or is slow never holds up another: every source is a task of its own, and what may
+block (NVML) runs on a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from spectui.domain.acceptance import Counters
+from spectui.domain.errors import RequestError, SourceAbsentError
+from spectui.domain.samples import Gpu, Host, Slot, SourceState, SourceStatus
+from spectui.domain.text import clean
+from spectui.domain.throughput import SlotMeter
+from spectui.session.ports import Clock, GpuReader, HostReader, ServerClient
+
+_ABSENT_RETRY = 30.0  # s; a driver that is not there now will hardly be there in a second
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How a source is read: every ``interval`` s, and called slow after ``timeout`` s."""
+
+    name: str
+    interval: float
+    timeout: float
+
+
+METRICS = Source("metrics", 2.0, 5.0)
+SLOTS = Source("slots", 1.0, 2.0)
+GPU = Source("gpu", 1.0, 3.0)
+HOST = Source("host", 1.0, 2.0)
+
+
+class _NotNowError(Exception):
+    """A source that makes no sense at the moment; its state and reading are left as they are."""
+
+
+class Sampler:
+    """Keeps the newest reading and state of every source. Used on the Session's loop only."""
+
+    def __init__(
+        self,
+        *,
+        gpus: GpuReader,
+        host: HostReader,
+        clock: Clock,
+        client: Callable[[], ServerClient | None],
+        pid: Callable[[], int | None],
+        driving: Callable[[], bool],
+    ) -> None:
+        """``client`` is the ready server's, if any; ``driving`` tells that our own stream runs."""
+        self._gpus, self._host, self._clock = gpus, host, clock
+        self._client, self._pid, self._driving = client, pid, driving
+        self._tasks: list[asyncio.Task[None]] = []
+        self._states = {s.name: SourceState(s.name) for s in (METRICS, SLOTS, GPU, HOST)}
+        self._meter = SlotMeter()
+        self.gpus: tuple[Gpu, ...] = ()
+        self.host: Host | None = None
+        self.counters: Counters | None = None
+        self.slots: tuple[Slot, ...] = ()
+        self.slot_tps: float | None = None
+
+    @property
+    def states(self) -> Mapping[str, SourceState]:
+        """Every source's state by its name."""
+        return dict(self._states)
+
+    def start(self) -> None:
+        """Begin reading."""
+        for source, read in (
+            (METRICS, self._read_metrics),
+            (SLOTS, self._read_slots),
+            (GPU, self._read_gpus),
+            (HOST, self._read_host),
+        ):
+            self._tasks.append(asyncio.create_task(self._keep_reading(source, read)))
+
+    async def stop(self) -> None:
+        """End reading."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def forget_server(self) -> None:
+        """Drop what was read from a server that is no more."""
+        self.counters, self.slots, self.slot_tps = None, (), None
+        self._meter = SlotMeter()
+        for source in (METRICS, SLOTS):
+            self._states[source.name] = SourceState(source.name)
+
+    async def _keep_reading(self, source: Source, read: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            pause = source.interval
+            reading = asyncio.ensure_future(read())
+            try:
+                try:
+                    # shielded: a slow reading goes on, it is only called slow
+                    await asyncio.wait_for(asyncio.shield(reading), source.timeout)
+                except TimeoutError:
+                    since = f"no answer for {source.timeout:.0f} s"
+                    self._set(source, SourceStatus.SLOW, since)
+                    await reading
+                self._states[source.name] = SourceState(
+                    source.name, SourceStatus.OK, read_at=self._clock()
+                )
+            except _NotNowError:
+                pass
+            except SourceAbsentError as absent:
+                self._set(source, SourceStatus.ABSENT, clean(str(absent), limit=120))
+                pause = _ABSENT_RETRY
+            except RequestError as error:
+                if self._client() is not None:
+                    self._set(source, SourceStatus.FAILED, clean(str(error), limit=120))
+            except OSError as error:
+                self._set(source, SourceStatus.FAILED, clean(str(error), limit=120))
+            finally:
+                reading.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    await reading
+            await asyncio.sleep(pause)
+
+    def _set(self, source: Source, status: SourceStatus, reason: str) -> None:
+        self._states[source.name] = replace(self._states[source.name], status=status, reason=reason)
+
+    async def _read_metrics(self) -> None:
+        client = self._client()
+        if client is None:
+            raise _NotNowError
+        self.counters = await client.counters()
+
+    async def _read_slots(self) -> None:
+        client = self._client()
+        if client is None or self._driving():
+            # our own stream tells more, and every request costs the server a little
+            self.slot_tps = None
+            raise _NotNowError
+        slots = await client.slots()
+        at = self._clock()
+        self.slots = slots
+        self.slot_tps = self._meter.feed(at, {(s.id, s.task): s.decoded for s in slots if s.busy})
+
+    async def _read_gpus(self) -> None:
+        self.gpus = await asyncio.to_thread(self._gpus.read)
+
+    async def _read_host(self) -> None:
+        self.host = self._host.read(self._pid())

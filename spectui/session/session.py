@@ -1,0 +1,381 @@
+"""The Session: a server, a workload and what was measured, on a thread and a loop of its own.
+
+Its own thread, because a stalled terminal freezes the dashboard's loop, and supervising, measuring
+and recording must go on. Everything below ``_loop`` runs there; the public methods may be called
+from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from spectui.domain.errors import SpectuiError, UsageError
+from spectui.domain.phases import UP, Phase
+from spectui.domain.profile import Profile
+from spectui.domain.runs import Arm, Prompt
+from spectui.domain.samples import EngineInfo, Level, Snapshot
+from spectui.domain.speculation import OFF, Speculation, check
+from spectui.session.book import Book
+from spectui.session.measuring import Measuring
+from spectui.session.ports import (
+    ClientFactory,
+    Clock,
+    Exporter,
+    GpuReader,
+    HostReader,
+    Journal,
+    Launcher,
+)
+from spectui.session.sampler import Sampler
+from spectui.session.supervisor import Engine, Patience, Supervisor
+
+T = TypeVar("T")
+
+_TICK = 0.5  # s between two snapshots while something happens
+_IDLE_TICK = 1.0
+_SPACING = 0.1  # s: news does not come faster than this
+_LOG_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The outside world, as a Session needs it."""
+
+    launcher: Launcher
+    clients: ClientFactory
+    gpus: GpuReader
+    host: HostReader
+    journal: Journal
+    export: Exporter
+    clock: Clock = time.monotonic
+    patience: Patience = field(default_factory=Patience)
+
+
+class Session:
+    """One profile being run. ``start`` it, ask of it what you like, ``close`` it.
+
+    Fits ``controls.Controls``.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        engine: Engine,
+        prompts: Sequence[Prompt],
+        outside: Outside,
+        title: str = "",
+    ) -> None:
+        """``prompts`` are the workload in sending order; ``title`` names the profile."""
+        self.profile = profile
+        self._engine = engine
+        self._prompts = tuple(prompts)
+        self._outside = outside
+        self._title = title
+        self._clock = outside.clock
+        self._book = Book()
+        self._supervisor = Supervisor(
+            profile=profile,
+            engine=engine,
+            launcher=outside.launcher,
+            clients=outside.clients,
+            clock=outside.clock,
+            patience=outside.patience,
+            changed=self._phase_changed,
+        )
+        self._measuring = Measuring(
+            profile=profile,
+            supervisor=self._supervisor,
+            book=self._book,
+            journal=outside.journal,
+            clock=outside.clock,
+            news=self._news,
+        )
+        self._sampler = Sampler(
+            gpus=outside.gpus,
+            host=outside.host,
+            clock=outside.clock,
+            client=lambda: self._supervisor.client if self._supervisor.phase in UP else None,
+            pid=lambda: self._supervisor.pid,
+            driving=lambda: self._measuring.in_flight is not None,
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="spectui-session", daemon=True)
+        self._job: asyncio.Task[None] | None = None
+        self._fresh: asyncio.Event | None = None
+        self._ending: asyncio.Event | None = None
+        self._lock = threading.Lock()
+        self._subscribers: dict[int, Callable[[Snapshot], None]] = {}
+        self._subscribed = 0
+        self._snapshot = self._take()
+
+    # -- from any thread -------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread; returns when it runs."""
+        began = threading.Event()
+        self._loop.call_soon(began.set)
+        self._thread.start()
+        began.wait()
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Stop everything: the job, the server, the thread. Return whether it ended in time."""
+        if self._thread.ident is None:
+            self._loop.close()
+            return True
+        if self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # the loop ended a moment ago
+                self._loop.call_soon_threadsafe(self._end)
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def kill_now(self) -> None:
+        """SIGKILL the server, whatever the Session is doing: the last resort."""
+        self._supervisor.kill_now()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest snapshot."""
+        return self._snapshot
+
+    def subscribe(self, callback: Callable[[Snapshot], None]) -> Callable[[], None]:
+        """Call ``callback`` with every snapshot, on the Session's thread; returns its undoing."""
+        with self._lock:
+            self._subscribed += 1
+            key = self._subscribed
+            self._subscribers[key] = callback
+
+        def undo() -> None:
+            with self._lock:
+                self._subscribers.pop(key, None)
+
+        return undo
+
+    def check(self, speculation: Speculation) -> tuple[tuple[str, str], ...]:
+        """Return (knob key, reason) for everything that a server would choke on."""
+        return check(speculation, has_draft=self.profile.has_draft)
+
+    def launch(self, speculation: Speculation) -> Future[None]:
+        """Start the server with this setting, or restart it if another one runs."""
+        return self._begin(lambda: self._measuring.launch(Arm(speculation)), speculation)
+
+    def stop_server(self) -> Future[None]:
+        """Stop the server, and with it what is being measured. What was measured is kept."""
+
+        async def stop() -> None:
+            await self._cancel_job()
+            await self._supervisor.stop()
+
+        return self._submit(stop())
+
+    def measure(self, speculation: Speculation) -> Future[None]:
+        """Measure this setting in a fresh launch; before it the baseline, where there is none."""
+        arm = Arm(speculation)
+
+        def job() -> Coroutine[object, object, None]:
+            arms = [arm] if arm.is_baseline or self._has_baseline() else [Arm(), arm]
+            return self._measuring.measure(arms, self._prompts)
+
+        return self._begin(job, speculation)
+
+    def measure_arms(self, arms: Sequence[Arm]) -> Future[None]:
+        """Measure several arms in this order, each in a launch of its own."""
+        return self._begin(
+            lambda: self._measuring.measure(list(arms), self._prompts),
+            *(arm.speculation for arm in arms),
+        )
+
+    def measure_baseline(self) -> Future[None]:
+        """Measure with speculation off, in a fresh launch, and go back to the setting before."""
+
+        def job() -> Coroutine[object, object, None]:
+            before = self._supervisor.arm if self._supervisor.phase in UP else None
+            return self._measuring.measure([Arm()], self._prompts, then=before)
+
+        return self._begin(job, Speculation(OFF))
+
+    def cancel(self) -> Future[None]:
+        """Stop what is under way at once. Requests that have ended are kept."""
+        return self._submit(self._cancel_job())
+
+    def export_path(self) -> str:
+        """Return where ``export`` would write if nobody says otherwise."""
+        return self._outside.export.suggest()
+
+    def export(self, path: str, run: int | None = None) -> Future[str]:
+        """Write the tuned profile of ``run`` (the answer's run where None); returns its path."""
+
+        async def export() -> str:
+            snapshot = self._take()
+            return await asyncio.to_thread(self._outside.export.write, path, snapshot, run)
+
+        return self._submit(export())
+
+    # -- jobs, on the loop -----------------------------------------------------------------------
+
+    def _submit(self, work: Coroutine[object, object, T]) -> Future[T]:
+        if not self._thread.is_alive():
+            work.close()
+            failed: Future[T] = Future()
+            failed.set_exception(SpectuiError("the session has ended"))
+            return failed
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _begin(
+        self, job: Callable[[], Coroutine[object, object, None]], *wanted: Speculation
+    ) -> Future[None]:
+        """Run ``job`` as the one job; refuse settings that make no sense, and a second job."""
+
+        async def begin() -> None:
+            for speculation in wanted:
+                for key, why in self.check(speculation):
+                    raise UsageError(f"{key}: {why}")
+            if self._job is not None and not self._job.done():
+                raise UsageError(
+                    f"still {self._measuring.activity.doing}", "cancel it first, or wait"
+                )
+            task = self._job = asyncio.create_task(job())
+            try:
+                await task
+            except asyncio.CancelledError:
+                if not task.cancelled():
+                    task.cancel()
+                    raise
+                raise SpectuiError("stopped; what was measured is kept") from None
+            except SpectuiError as error:
+                self._notice(Level.ERROR, str(error))
+                raise
+
+        return self._submit(begin())
+
+    async def _cancel_job(self) -> None:
+        job = self._job
+        if job is not None and not job.done():
+            job.cancel()
+            with contextlib.suppress(asyncio.CancelledError, SpectuiError):
+                await job
+
+    def _has_baseline(self) -> bool:
+        base = self._book.baseline
+        return base is not None and base.ended is not None and not base.stopped
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._main())
+        finally:
+            self._supervisor.kill_now()
+            with contextlib.suppress(Exception):
+                self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    async def _main(self) -> None:
+        self._fresh, self._ending = asyncio.Event(), asyncio.Event()
+        self._sampler.start()
+        ticking = asyncio.create_task(self._tick())
+        try:
+            await self._ending.wait()
+        finally:
+            await self._cancel_job()
+            await self._sampler.stop()
+            await self._supervisor.stop()
+            ticking.cancel()
+            await asyncio.gather(ticking, return_exceptions=True)
+            self._publish()
+            self._outside.journal.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+    def _end(self) -> None:
+        if self._ending is not None:
+            self._ending.set()
+        else:  # asked to end before the loop had begun: try again on its next turn
+            self._loop.call_soon(self._end)
+
+    async def _tick(self) -> None:
+        while True:
+            active = self._supervisor.phase is not Phase.STOPPED
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news_event.wait(), _TICK if active else _IDLE_TICK)
+            self._news_event.clear()
+            self._book.speed(self._clock(), self._tps_now())
+            self._publish()
+            await asyncio.sleep(_SPACING)
+
+    @property
+    def _news_event(self) -> asyncio.Event:
+        assert self._fresh is not None  # noqa: S101 - made before the ticker starts
+        return self._fresh
+
+    def _tps_now(self) -> float | None:
+        in_flight = self._measuring.in_flight
+        return in_flight.tps if in_flight is not None else self._sampler.slot_tps
+
+    def _news(self) -> None:
+        if self._fresh is not None:
+            self._fresh.set()
+
+    def _notice(self, level: Level, text: str) -> None:
+        self._book.notice(self._clock(), level, text)
+        self._news()
+
+    def _phase_changed(self) -> None:
+        phase = self._supervisor.phase
+        if phase is Phase.STARTING:
+            self._sampler.forget_server()
+        elif phase is Phase.GONE:
+            self._notice(Level.ERROR, self._supervisor.reason)
+        self._news()
+
+    def _publish(self) -> None:
+        self._snapshot = snapshot = self._take()
+        with self._lock:
+            callbacks = list(self._subscribers.values())
+        for callback in callbacks:
+            callback(snapshot)
+
+    def _take(self) -> Snapshot:
+        supervisor, book, sampler = self._supervisor, self._book, self._sampler
+        base = book.baseline
+        return Snapshot(
+            at=self._clock(),
+            phase=supervisor.phase,
+            phase_since=supervisor.since,
+            reason=supervisor.reason,
+            title=self._title,
+            target=Path(self._engine.target).name,
+            draft=Path(self._engine.draft).name,
+            engine=EngineInfo(self._engine.kind, supervisor.build, " ".join(supervisor.argv)),
+            url=supervisor.url,
+            pid=supervisor.pid,
+            running=supervisor.arm if supervisor.phase not in {Phase.FAILED, Phase.GONE} else None,
+            activity=self._measuring.activity,
+            in_flight=self._measuring.in_flight,
+            speed=book.speed_points,
+            settled=book.settled_points,
+            marks=book.marks,
+            runs=book.runs,
+            summaries=book.summaries(),
+            comparisons=book.comparisons(),
+            baseline=base.number if base else None,
+            answer=book.answer(),
+            gpus=sampler.gpus,
+            host=sampler.host,
+            sources=sampler.states,
+            log=supervisor.log(_LOG_LINES),
+            notices=book.notices,
+            speculation=self.profile.speculation,
+            has_draft=self.profile.has_draft,
+        )

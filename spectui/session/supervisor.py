@@ -1,0 +1,210 @@
+"""Launches one server at a time, waits until it is ready, watches it, and ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spectui.domain.command import server_arguments
+from spectui.domain.errors import LoadTimeoutError, RequestError, ServerError, SpectuiError
+from spectui.domain.phases import ALIVE, UP, Phase, transition
+from spectui.domain.profile import Profile
+from spectui.domain.runs import Arm
+from spectui.domain.text import clean
+from spectui.session.ports import ClientFactory, Clock, Launcher, ServerClient, ServerProcess
+from spectui.session.reasons import how_it_ended, telling_line
+
+_POLL = 0.1  # s between two looks at a loading server
+_WATCH = 0.2  # s between two looks at whether a server still lives
+_REASON_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What to run: the program with its leading arguments, and the resolved model files."""
+
+    program: tuple[str, ...]
+    kind: str
+    build: str
+    target: str
+    draft: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Time limits in seconds.
+
+    ``stall``: longest time in which a loading server may neither log nor grow. ``stop``: how long
+    it may take to end after SIGTERM.
+    """
+
+    stall: float = 120.0
+    stop: float = 10.0
+
+
+class Supervisor:
+    """Owns the server. Used on the Session's loop only, except ``kill_now``."""
+
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        engine: Engine,
+        launcher: Launcher,
+        clients: ClientFactory,
+        clock: Clock,
+        patience: Patience,
+        changed: Callable[[], None],
+    ) -> None:
+        """Call ``changed`` after every phase change."""
+        self._profile = profile
+        self._engine = engine
+        self._launcher = launcher
+        self._clients = clients
+        self._clock = clock
+        self._patience = patience
+        self._changed = changed
+        self._process: ServerProcess | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self.phase = Phase.STOPPED
+        self.since = clock()
+        self.reason = ""
+        self.client: ServerClient | None = None
+        self.url = ""
+        self.argv: tuple[str, ...] = ()
+        self.arm: Arm | None = None
+        self.build = engine.build
+        self._last_log: tuple[str, ...] = ()
+
+    @property
+    def pid(self) -> int | None:
+        """The process group's leader, None without a server."""
+        return self._process.pid if self._process else None
+
+    def log(self, lines: int) -> tuple[str, ...]:
+        """Return the end of the server's output, also after it has ended."""
+        if self._process is not None:
+            self._last_log = self._process.tail(lines)
+        return self._last_log
+
+    async def start(self, arm: Arm) -> None:
+        """Start the server with ``arm`` and wait until it is ready; whatever ran is ended first.
+
+        Raises SpectuiError with the reason where it cannot; the phase is then failed.
+        """
+        await self.stop()
+        self.reason = ""
+        self.arm = arm
+        self._to(Phase.STARTING)
+        try:
+            await self._launch(arm)
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+        except SpectuiError as error:
+            await self._discard()
+            self.reason = str(error)
+            self._to(Phase.FAILED)
+            raise
+
+    async def _launch(self, arm: Arm) -> None:
+        port = self._launcher.free_port(self._profile.server.port)
+        arguments = server_arguments(
+            self._profile,
+            arm.speculation,
+            target=self._engine.target,
+            draft=self._engine.draft,
+            port=port,
+        )
+        self.argv = (*self._engine.program, *arguments)
+        self.url = f"http://127.0.0.1:{port}"
+        self._process = self._launcher.launch(self.argv, port)
+        self.client = self._clients(self.url)
+        await self._until_ready(self._process, self.client)
+        with contextlib.suppress(RequestError):
+            self.build = await self.client.build() or self.build
+        self._to(Phase.READY)
+        self._watch = asyncio.create_task(self._watching(self._process))
+
+    async def _until_ready(self, process: ServerProcess, client: ServerClient) -> None:
+        progress, moved = process.progress(), self._clock()
+        while True:
+            ended = process.poll()
+            if ended is not None:
+                raise self._start_failure(process, ended.code)
+            try:
+                if await client.health():
+                    return
+                self._to(Phase.LOADING)
+            except RequestError as error:
+                if error.status is not None:  # it talks, but not as a llama-server would
+                    raise ServerError(f"the server is not healthy: {error}") from None
+                if any("load" in line for line in process.tail(20)):
+                    self._to(Phase.LOADING)
+            now, latest = self._clock(), process.progress()
+            if latest != progress:
+                progress, moved = latest, now
+            if now - moved > self._patience.stall:
+                raise LoadTimeoutError(
+                    f"the server has not moved for {self._patience.stall:.0f} s while loading",
+                    "see its log; a slow disk or a hung driver can cause this",
+                )
+            await asyncio.sleep(_POLL)
+
+    def _start_failure(self, process: ServerProcess, code: int) -> ServerError:
+        line = clean(telling_line(process.tail(_REASON_LINES)), limit=300)
+        return ServerError(f"the server did not start ({how_it_ended(code)})", line)
+
+    async def _watching(self, process: ServerProcess) -> None:
+        while (ended := process.poll()) is None:  # noqa: ASYNC110 - nothing tells of an exit
+            await asyncio.sleep(_WATCH)
+        self.log(_REASON_LINES)
+        line = telling_line([s for s in self._last_log if " E " in s or "GGML_ASSERT" in s])
+        tail = f": {clean(line, limit=200)}" if line else ""
+        self.reason = f"the server went away, {how_it_ended(ended.code)}{tail}"
+        await self._discard(watching=True)
+        self._to(Phase.GONE)
+
+    async def stop(self) -> None:
+        """End the server if there is one, and wait until it and its port are gone."""
+        if self.phase in ALIVE and self.phase is not Phase.STOPPING:
+            self._to(Phase.STOPPING)
+        await self._discard()
+        self.arm = None
+        self._to(Phase.STOPPED)
+
+    async def _discard(self, *, watching: bool = False) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None and not watching:
+            watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watch
+        process, client = self._process, self.client
+        self.client = None
+        if process is not None:
+            try:
+                await process.stop(self._patience.stop)
+            finally:
+                self.log(_REASON_LINES)
+                self._process = None
+        if client is not None:
+            await client.close()
+
+    def kill_now(self) -> None:
+        """SIGKILL the server's group; may be called from any thread."""
+        process = self._process
+        if process is not None:
+            process.kill_now()
+
+    def busy(self, *, now: bool) -> None:
+        """Take note that a request is in flight, or that none is."""
+        if self.phase in UP:
+            self._to(Phase.BUSY if now else Phase.READY)
+
+    def _to(self, phase: Phase) -> None:
+        if phase is not self.phase:
+            self.phase = transition(self.phase, phase)
+            self.since = self._clock()
+            self._changed()
