@@ -17,11 +17,11 @@ not a module to import: it must start fast and stay small.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import resource
 import select
 import signal
-import subprocess  # only for ps, where there is no /proc
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -111,7 +111,7 @@ def _become(command: list[str], guard: int, prctl: Callable[..., int] | None) ->
 
 
 def _explain(program: str, error: OSError) -> str:
-    if error.errno == errno.ENOENT and os.path.exists(program):  # noqa: PTH110 - pathlib is slow to import
+    if error.errno == errno.ENOENT and os.access(program, os.F_OK):
         return "the interpreter or loader that it asks for does not exist on this machine"
     return error.strerror or str(error)
 
@@ -162,18 +162,20 @@ def _end_others() -> None:
 def _others() -> list[int]:
     """Return the processes of our group but us; dead ones that nobody waited for are left out."""
     group = os.getpgrp()
-    if os.path.exists("/proc/self/stat"):  # noqa: PTH110 - pathlib is slow to import
-        members = [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_in(name, group)]  # noqa: PTH208,E501 - likewise
+    if os.access("/proc/self/stat", os.R_OK):
+        with os.scandir("/proc") as entries:
+            pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
+        members = [pid for pid in pids if _is_in(pid, group)]
     else:
         members = _members_by_ps(group)
     return [pid for pid in members if pid != os.getpid()]
 
 
-def _is_in(pid: str, group: int) -> bool:
+def _is_in(pid: int, group: int) -> bool:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib is slow to import
+        with io.FileIO(f"/proc/{pid}/stat") as file:
             # The name is in brackets and may hold anything; state, parent and group follow it.
-            state, _, its_group = file.read().rpartition(b")")[2].split()[:3]
+            state, _, its_group = file.readall().rpartition(b")")[2].split()[:3]
     except (OSError, ValueError):
         return False
     return int(its_group) == group and state not in b"ZX"
@@ -181,6 +183,8 @@ def _is_in(pid: str, group: int) -> bool:
 
 def _members_by_ps(group: int) -> list[int]:
     """Ask ps; it is in another group, so that it does not find itself."""
+    import subprocess  # noqa: PLC0415 - slow to import, and Linux needs none
+
     try:
         listing = subprocess.run(
             ["/bin/ps", "-A", "-o", "pid=,pgid=,stat="],

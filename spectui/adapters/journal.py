@@ -8,26 +8,47 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from spectui.domain.runs import Request, Run
+from spectui.domain.acceptance import Acceptance
+from spectui.domain.errors import SpectuiError
+from spectui.domain.profile import Profile, parse_profile
+from spectui.domain.runs import Arm, Request, Run
+from spectui.domain.samples import EngineInfo
+from spectui.domain.speculation import Speculation
+from spectui.domain.throughput import Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A session read back. ``source`` is the profile's file, None for the demo."""
+
+    profile: Profile
+    source: Path | None
+    engine: EngineInfo
+    target: str
+    draft: str
+    hardware: str
+    runs: tuple[Run, ...]
 
 
 class JsonlJournal:
     """Appends to ``folder/DATE-PID.jsonl``, made when there is something to write."""
 
-    def __init__(
-        self, folder: Path | None, head: dict[str, object], trouble: Callable[[str], None]
-    ) -> None:
-        """``head`` is the first line; None as ``folder`` writes nothing."""
+    def __init__(self, folder: Path, head: dict[str, object]) -> None:
+        """Take ``head`` as the first line, below its own event and time."""
         self._folder = folder
         self._head = head
-        self._trouble = trouble
+        self._trouble: Callable[[str], None] = _nobody
         self._file: TextIO | None = None
-        self._broken = folder is None
+        self._broken = False
+
+    def on_trouble(self, tell: Callable[[str], None]) -> None:
+        """Call ``tell`` with one sentence when nothing can be written any more."""
+        self._trouble = tell
 
     @property
     def path(self) -> Path | None:
@@ -44,6 +65,7 @@ class JsonlJournal:
                 "speculation": {"type": run.arm.speculation.type}
                 | dict(run.arm.speculation.settings),
                 "planned": run.planned,
+                "started": run.started,
                 "argv": list(argv),
             }
         )
@@ -59,6 +81,7 @@ class JsonlJournal:
                 "event": "end",
                 "run": run.number,
                 "requests": len(run.requests),
+                "ended": run.ended,
                 "stopped": run.stopped,
                 "unverified": run.unverified,
             }
@@ -85,7 +108,6 @@ class JsonlJournal:
 
     def _open(self, now: str) -> TextIO:
         if self._file is None:
-            assert self._folder is not None  # noqa: S101 - without one it is broken from the start
             self._folder.mkdir(parents=True, exist_ok=True)
             stamp = now[:19].replace(":", "").replace("T", "-")
             path = self._folder / f"{stamp}-{os.getpid()}.jsonl"
@@ -93,3 +115,76 @@ class JsonlJournal:
             head = {"at": now, "event": "session", **self._head}
             self._file.write(json.dumps(head, ensure_ascii=False) + "\n")
         return self._file
+
+
+def _nobody(_: str) -> None:
+    """Hear of trouble before anybody has asked to."""
+
+
+def newest_record(folder: Path) -> Path | None:
+    """Return the newest session record in ``folder``, None without one."""
+    try:
+        found = [(path.stat().st_mtime, path) for path in folder.glob("*.jsonl")]
+    except OSError:
+        return None
+    return max(found)[1] if found else None
+
+
+def read_record(path: Path) -> Record:
+    """Read a session back; a last line cut short by a crash is left out.
+
+    Raises SpectuiError where the file is not a session's record.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not text"
+        raise SpectuiError(f"{path} cannot be read ({why})") from None
+    try:
+        head, *events = [entry for line in lines if (entry := _entry(line)) is not None]
+        source = head["source"]
+        return Record(
+            profile=parse_profile(head["profile"]),
+            source=Path(source) if source else None,
+            engine=EngineInfo(**head["engine"]),
+            target=head["target"],
+            draft=head["draft"],
+            hardware=head["hardware"],
+            runs=_runs(events),
+        )
+    except (KeyError, TypeError, ValueError):
+        raise SpectuiError(f"{path} is not a session's record") from None
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _runs(events: Sequence[dict[str, Any]]) -> tuple[Run, ...]:
+    runs: dict[int, Run] = {}
+    for entry in events:
+        number = entry["run"]
+        if entry["event"] == "run":
+            speculation = dict(entry["speculation"])
+            arm = Arm(Speculation.of(speculation.pop("type"), speculation))
+            runs[number] = Run(number, arm, entry["started"], entry["planned"], stopped="cut off")
+        elif entry["event"] == "request":
+            runs[number] = runs[number].with_request(_request(entry))
+        elif entry["event"] == "end":
+            ended = {"ended": entry["ended"], "stopped": entry["stopped"]}
+            runs[number] = replace(runs[number], **ended)
+    return tuple(runs.values())
+
+
+def _request(entry: dict[str, Any]) -> Request:
+    fields = {k: v for k, v in entry.items() if k not in {"at", "event", "run"}}
+    fields["timings"] = Timings(**fields["timings"])
+    if fields["acceptance"] is not None:
+        acceptance = dict(fields["acceptance"])
+        acceptance["accepted_at"] = tuple(acceptance["accepted_at"])
+        fields["acceptance"] = Acceptance(**acceptance)
+    return Request(**fields)

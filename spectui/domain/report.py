@@ -97,6 +97,7 @@ def _comparison(run: Run, comparison: Comparison, runs: tuple[Run, ...]) -> Json
         **names,
         "speedup": found.speedup,
         "interval": [found.low, found.high] if known else None,
+        "verdict": found.verdict.value,
         "prompts": found.pairs,
         "by_task": {task: row.speedup for task, row in sorted(comparison.by_task.items())},
     }

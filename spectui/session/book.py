@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from spectui.domain.comparison import Answer, Comparison, answer, compare
 from spectui.domain.runs import Arm, Request, Run, Summary, summarise
-from spectui.domain.samples import Level, Mark, Notice, SettledPoint, SpeedPoint
+from spectui.domain.samples import (
+    EngineInfo,
+    Level,
+    Mark,
+    Notice,
+    SettledPoint,
+    Snapshot,
+    SpeedPoint,
+)
 
 _POINTS = 1200  # in-flight points: ten minutes at two a second
 _SETTLED = 1000
@@ -52,6 +60,10 @@ class Book:
         """Close a run; ``stopped`` says why it ended early. Returns it."""
         run = self._runs[number] = replace(self._runs[number], ended=at, stopped=stopped)
         return run
+
+    def restore(self, run: Run) -> None:
+        """Take in a run that was recorded before."""
+        self._runs[run.number] = run
 
     def speed(self, at: float, tps: float | None) -> None:
         """Add a point of in-flight speed; one gap stands for many."""
@@ -137,3 +149,22 @@ class Book:
     def notices(self) -> tuple[Notice, ...]:
         """The newest notices."""
         return tuple(self._notices)
+
+
+def replay(runs: Iterable[Run], engine: EngineInfo, target: str, draft: str) -> Snapshot:
+    """Return the snapshot that a session with these ``runs`` would have ended with."""
+    book = Book()
+    for run in runs:
+        book.restore(run)
+    base = book.baseline
+    return Snapshot(
+        at=0.0,
+        engine=engine,
+        target=target,
+        draft=draft,
+        runs=book.runs,
+        summaries=book.summaries(),
+        comparisons=book.comparisons(),
+        baseline=base.number if base else None,
+        answer=book.answer(),
+    )

@@ -23,6 +23,7 @@ from spectui.domain.profile import Profile
 from spectui.domain.runs import Arm, Prompt
 from spectui.domain.samples import EngineInfo, Level, Snapshot
 from spectui.domain.speculation import OFF, Speculation, check
+from spectui.domain.text import clean
 from spectui.session.book import Book
 from spectui.session.measuring import Measuring
 from spectui.session.ports import (
@@ -206,6 +207,10 @@ class Session:
         """Stop what is under way at once. Requests that have ended are kept."""
         return self._submit(self._cancel_job())
 
+    def warn(self, text: str) -> None:
+        """Show a warning to the person."""
+        self._notice(Level.WARNING, text)
+
     def export_path(self) -> str:
         """Return where ``export`` would write if nobody says otherwise."""
         return self._outside.export.suggest()
@@ -214,10 +219,14 @@ class Session:
         """Write the tuned profile of ``run`` (the answer's run where None); returns its path."""
 
         async def export() -> str:
-            snapshot = self._take()
-            return await asyncio.to_thread(self._outside.export.write, path, snapshot, run)
+            self._snapshot = self._take()
+            return await asyncio.to_thread(self.write, path, run)
 
         return self._submit(export())
+
+    def write(self, path: str, run: int | None = None) -> str:
+        """Do what ``export`` does, at once; also after the Session was closed."""
+        return self._outside.export.write(path, self._snapshot, run)
 
     # -- jobs, on the loop -----------------------------------------------------------------------
 
@@ -253,6 +262,10 @@ class Session:
             except SpectuiError as error:
                 self._notice(Level.ERROR, str(error))
                 raise
+            except Exception as error:  # a worker's edge: the fault is told, the session lives on
+                told = SpectuiError(f"a fault in spectui ({type(error).__name__}: {error})")
+                self._notice(Level.ERROR, clean(str(told), limit=300))
+                raise told from error
 
         return self._submit(begin())
 

@@ -1,0 +1,58 @@
+"""``spectui PROFILE`` and ``spectui demo``: the dashboard in a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import sys
+
+from spectui.bootstrap import build_session, demo_profile
+from spectui.cli.lifeline import Lifeline
+from spectui.cli.profile import profile_with
+from spectui.domain.errors import SpectuiError, UsageError
+
+_SMALLEST = (60, 18)
+
+
+def dashboard(options: argparse.Namespace) -> int:
+    """Open the dashboard; return the exit status."""
+    _need_terminal()
+    if options.command == "demo":
+        profile, source = profile_with(demo_profile(), options.settings), None
+    else:
+        from spectui.adapters.toml_store import load_profile
+
+        profile, source = load_profile(options.profile, options.settings), options.profile
+    session = build_session(profile, source=source, limit=options.limit)
+    from spectui.tui.app import SpectuiApp
+
+    app = SpectuiApp(session, theme=options.theme, glyphs=options.glyphs)
+
+    def told(_: int) -> None:
+        with contextlib.suppress(RuntimeError):  # the app has not begun, or has ended
+            app.call_later(app.exit)
+
+    session.start()
+    with Lifeline(session, told) as lifeline:
+        if options.command == "demo":
+            session.launch(profile.speculation)
+        app.run()
+    if lifeline.signal is not None:
+        return 128 + lifeline.signal
+    if app.return_code:
+        raise SpectuiError("the dashboard failed", "what was measured is in the session's record")
+    return 0
+
+
+def _need_terminal() -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "the dashboard needs a terminal", "use `spectui measure` where there is none"
+        )
+    columns, rows = shutil.get_terminal_size()
+    if columns < _SMALLEST[0] or rows < _SMALLEST[1]:
+        raise UsageError(
+            f"the terminal has {columns}×{rows} characters",
+            f"make it at least {_SMALLEST[0]}×{_SMALLEST[1]}, or use `spectui measure`",
+        )

@@ -1,0 +1,73 @@
+"""``spectui measure``: the baseline and arms without a dashboard, with the same figures."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import json
+import sys
+import threading
+
+from spectui import __version__
+from spectui.adapters.toml_store import load_profile
+from spectui.bootstrap import build_session, workload
+from spectui.cli.lifeline import Lifeline
+from spectui.cli.profile import arms_of
+from spectui.cli.progress import Progress
+from spectui.cli.table import result_table
+from spectui.domain.errors import SpectuiError, UsageError
+from spectui.domain.report import report
+from spectui.domain.runs import Arm
+from spectui.session.session import Session
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Measure, print the result on stdout, return the exit status.
+
+    What was measured before a failure or Ctrl-C is printed all the same.
+    """
+    profile = load_profile(options.profile, options.settings)
+    arms = arms_of(profile, options.arms)
+    if not arms and not profile.speculation.is_off:
+        raise UsageError("there is nothing to compare with the baseline", "give --arms")
+    if options.output is not None and options.output.exists():
+        raise UsageError(f"{options.output} exists already", "choose another name")
+    session = build_session(profile, source=options.profile, limit=options.limit)
+    prompts = len(workload(profile, options.limit))
+    failure, number = _measure(session, [Arm(), *arms])
+    snapshot = session.snapshot
+    if snapshot.runs:
+        result = report(snapshot, profile, version=__version__, prompts=prompts)
+        print(json.dumps(result, indent=2) if options.json else result_table(snapshot))
+    if options.output is not None and snapshot.runs:
+        _export(session, options)
+    if number is not None:
+        print("spectui: stopped", file=sys.stderr)
+        return 128 + number
+    if failure is not None:
+        raise failure
+    return 0
+
+
+def _measure(session: Session, arms: list[Arm]) -> tuple[SpectuiError | None, int | None]:
+    """Run the arms; return what went wrong, and the signal that ended it, if any."""
+    ended = threading.Event()
+    failure: SpectuiError | None = None
+    session.start()
+    with Lifeline(session, lambda _: ended.set()) as lifeline, Progress(session):
+        future = session.measure_arms(arms)
+        future.add_done_callback(lambda _: ended.set())
+        ended.wait()
+        if lifeline.signal is None:
+            try:
+                future.result()
+            except SpectuiError as error:
+                failure = error
+            except concurrent.futures.CancelledError:
+                failure = SpectuiError("the measurement was cancelled")
+    return failure, lifeline.signal
+
+
+def _export(session: Session, options: argparse.Namespace) -> None:
+    path = session.write(str(options.output))
+    print(f"spectui: wrote {path}", file=sys.stderr)
