@@ -60,6 +60,8 @@ def main(argv: Sequence[str]) -> int:
     server = os.fork()
     if server == 0:
         _become(command, guard, prctl)
+    for number in signal.sigpending() & _HELD:
+        os.kill(server, number)  # it came before the fork, and reached us alone
     status = _watch(server, bell)
     if status is None:
         _end_group(server)

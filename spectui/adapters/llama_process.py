@@ -82,6 +82,13 @@ class LlamaProcess:
             self._server = children[0] if children else None  # the guard has no other child
         return self._server.pid if self._server and self._exit is None else None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of this launch: a log kept elsewhere, variables left out."""
+        dropped = ", ".join(self.dropped)
+        kept_back = f"not passed on to the server: {dropped}; the profile sets these"
+        return tuple(note for note in (self.log.note, kept_back if dropped else "") if note)
+
     def poll(self) -> Exit | None:
         """Return how it ended, None while it lives. Never blocks."""
         if self._exit is None:
@@ -89,7 +96,7 @@ class LlamaProcess:
                 self._reap()
         if self._exit is None:
             self.log.refresh()
-        elif not self._lifeline.closed:
+        else:
             self._lifeline.close()
             self.log.close()
         return self._exit

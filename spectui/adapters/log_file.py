@@ -26,6 +26,7 @@ _LINE = 2000  # characters of a line that are kept
 _LINE_BYTES = 4 * _LINE + 4  # no character of UTF-8 is longer than four bytes
 _READ = 128 << 10  # most bytes looked at at once: reading must stay cheap whatever the child writes
 _NAMES = 100
+_ATTEMPTS = 20
 # No link is followed, and no pipe that lies about under the name is waited for.
 _FLAGS = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -95,12 +96,21 @@ class LogFile:
         return os.fstat(self._file.fileno()).st_size
 
     def _read_to(self, size: int) -> None:
+        data = self._fetch(size)
+        self._seen = size
+        self._take(data)
+
+    def _fetch(self, size: int) -> bytes:
+        """Return what came in up to ``size``; of a flood only the end, from a line's start on."""
         start = max(self._seen, size - _READ)
         data = os.pread(self._file.fileno(), size - start, start)
-        if start > self._seen:  # a leap leaves half a line behind, and lands amid another
-            self._partial = b""
-            data = data[data.find(b"\n") + 1 :]
-        self._seen = size
+        if start == self._seen:
+            return data
+        self._partial = b""  # its other half is leapt over
+        return data[data.find(b"\n") + 1 :]
+
+    def _take(self, data: bytes) -> None:
+        """Add ``data`` to the lines."""
         *whole, rest = (self._partial + data).split(b"\n")
         self._lines.extend(line for line in map(_line, whole[-2 * KEEP :]) if line)
         if len(rest) > _LINE_BYTES:  # a progress bar needs its end, any other line its start
@@ -110,10 +120,20 @@ class LogFile:
     def _rotate(self) -> None:
         with contextlib.suppress(OSError):  # a bounded log matters more than its copy
             self._keep_end()
-        self._read_to(self._size())
+        # A server's last words must not get lost: look for an instant in which it is silent, and
+        # clean the text only afterwards, which takes longer than all the rest.
+        torn = True
+        for _ in range(_ATTEMPTS):
+            size = self._size()
+            data = self._fetch(size)
+            if self._size() == size:
+                torn = False
+                break
         os.ftruncate(self._file.fileno(), 0)
-        self._past += self._seen
+        self._past += size
         self._seen = 0
+        # What was lost may have ended one line and begun another: don't join what is left of both.
+        self._take(data + b"\n" if torn else data)
 
     def _keep_end(self) -> None:
         """Copy the end of the file to ``NAME.1``."""

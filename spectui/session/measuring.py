@@ -43,6 +43,7 @@ class Measuring:
         self._last_good: Arm | None = None
         self._paces: list[float] = []
         self._launch_seconds = 0.0
+        self._told: set[str] = set()
         self.activity = Activity(since=clock())
 
     @property
@@ -80,6 +81,10 @@ class Measuring:
             await self._restore(arm, error)
             raise
         self._launch_seconds = self._clock() - began
+        for note in self._supervisor.notes:
+            if note not in self._told:  # once a session is enough
+                self._told.add(note)
+                self._book.notice(self._clock(), Level.WARNING, note)
         self._last_good = arm
         self._book.mark(began, arm.name)
 

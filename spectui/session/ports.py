@@ -18,8 +18,12 @@ class ServerProcess(Protocol):
     """
 
     @property
-    def pid(self) -> int:
-        """The process that leads the group."""
+    def server_pid(self) -> int | None:
+        """The server's process id; None until it has started, and after it has ended."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of this launch, in sentences."""
 
     def poll(self) -> Exit | None:
         """Return how it ended, None while it lives. Never blocks."""
@@ -98,7 +102,10 @@ class GpuReader(Protocol):
     """Reads the GPUs. ``read`` may block for a while: the Session calls it on a thread."""
 
     def read(self) -> tuple[Gpu, ...]:
-        """Return one reading per GPU. Raises SourceAbsentError where there is none."""
+        """Return one reading per GPU. Raises SourceAbsentError where there is none, OSError."""
+
+    def close(self) -> None:
+        """Let go of the driver."""
 
 
 class HostReader(Protocol):

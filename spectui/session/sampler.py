@@ -7,7 +7,6 @@ block (NVML) runs on a thread.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -98,13 +97,12 @@ class Sampler:
             pause = source.interval
             reading = asyncio.ensure_future(read())
             try:
-                try:
-                    # shielded: a slow reading goes on, it is only called slow
-                    await asyncio.wait_for(asyncio.shield(reading), source.timeout)
-                except TimeoutError:
+                # wait_for of Python 3.11 can lose a cancellation; wait never does
+                _, late = await asyncio.wait({reading}, timeout=source.timeout)
+                if late:  # it goes on, it is only called slow
                     since = f"no answer for {source.timeout:.0f} s"
                     self._set(source, SourceStatus.SLOW, since)
-                    await reading
+                await reading
                 self._states[source.name] = SourceState(
                     source.name, SourceStatus.OK, read_at=self._clock()
                 )
@@ -112,16 +110,17 @@ class Sampler:
                 pass
             except SourceAbsentError as absent:
                 self._set(source, SourceStatus.ABSENT, clean(str(absent), limit=120))
+                if source is GPU:
+                    self.gpus = ()
                 pause = _ABSENT_RETRY
             except RequestError as error:
                 if self._client() is not None:
                     self._set(source, SourceStatus.FAILED, clean(str(error), limit=120))
-            except OSError as error:
-                self._set(source, SourceStatus.FAILED, clean(str(error), limit=120))
+            except Exception as error:  # a worker's edge: one bad source never stops another
+                told = str(error) or type(error).__name__
+                self._set(source, SourceStatus.FAILED, clean(told, limit=120))
             finally:
                 reading.cancel()
-                with contextlib.suppress(asyncio.CancelledError, Exception):
-                    await reading
             await asyncio.sleep(pause)
 
     def _set(self, source: Source, status: SourceStatus, reason: str) -> None:

@@ -236,7 +236,14 @@ class Session:
             failed: Future[T] = Future()
             failed.set_exception(SpectuiError("the session has ended"))
             return failed
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return asyncio.run_coroutine_threadsafe(self._published(work), self._loop)
+
+    async def _published(self, work: Coroutine[object, object, T]) -> T:
+        """Do ``work``; whoever waits for its end finds it in the snapshot."""
+        try:
+            return await work
+        finally:
+            self._publish()
 
     def _begin(
         self, job: Callable[[], Coroutine[object, object, None]], *wanted: Speculation
@@ -306,6 +313,7 @@ class Session:
             await asyncio.gather(ticking, return_exceptions=True)
             self._publish()
             self._outside.journal.close()
+            self._outside.gpus.close()
             others = asyncio.all_tasks() - {asyncio.current_task()}
             for task in others:
                 task.cancel()
@@ -321,7 +329,8 @@ class Session:
         while True:
             active = self._supervisor.phase is not Phase.STOPPED
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news_event.wait(), _TICK if active else _IDLE_TICK)
+                async with asyncio.timeout(_TICK if active else _IDLE_TICK):
+                    await self._news_event.wait()
             self._news_event.clear()
             self._book.speed(self._clock(), self._tps_now())
             self._publish()

@@ -19,6 +19,7 @@ from spectui.session.reasons import how_it_ended, telling_line
 _POLL = 0.1  # s between two looks at a loading server
 _WATCH = 0.2  # s between two looks at whether a server still lives
 _REASON_LINES = 200
+_NOISE = 2 << 20  # bytes of memory that answering our own questions may move
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,13 @@ class Supervisor:
 
     @property
     def pid(self) -> int | None:
-        """The process group's leader, None without a server."""
-        return self._process.pid if self._process else None
+        """The server's process id, None without a server."""
+        return self._process.server_pid if self._process else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the running launch."""
+        return self._process.notes if self._process else ()
 
     def log(self, lines: int) -> tuple[str, ...]:
         """Return the end of the server's output, also after it has ended."""
@@ -144,7 +150,7 @@ class Supervisor:
                 if any("load" in line for line in process.tail(20)):
                     self._to(Phase.LOADING)
             now, latest = self._clock(), process.progress()
-            if latest != progress:
+            if latest[0] != progress[0] or abs(latest[1] - progress[1]) > _NOISE:
                 progress, moved = latest, now
             if now - moved > self._patience.stall:
                 raise LoadTimeoutError(

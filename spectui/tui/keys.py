@@ -89,7 +89,7 @@ ACTS: Final = (
         "cancel",
         "Cancel what is under way",
         "Stops a measurement or a start at once; answered prompts are kept",
-        5,
+        1,
         "Measure",
     ),
     Act(
@@ -99,7 +99,7 @@ ACTS: Final = (
         "export",
         "Export the tuned profile",
         "Writes a TOML file that reproduces the setting of the answer, with the evidence",
-        6,
+        5,
         "Measure",
     ),
     Act(
@@ -109,7 +109,7 @@ ACTS: Final = (
         "type",
         "Choose the speculation type",
         "Lists the ways to draft, and which of them need a draft model",
-        9,
+        8,
         "Knobs",
     ),
     Act("move(-1)", "up", "up", "", "Knob above", "Chooses the knob above", 0, "Knobs"),
@@ -158,7 +158,7 @@ ACTS: Final = (
         "conditional",
         "d",
         "d",
-        "cond.",
+        "cond",
         "Conditional or unconditional acceptance",
         "Unconditional: accepted at this position. Conditional: given that the one before was",
         11,
@@ -170,7 +170,7 @@ ACTS: Final = (
         "view",
         "Next view",
         "On a small terminal: speed, acceptance or machine in one place",
-        12,
+        7,
     ),
     Act(
         "log",
@@ -179,9 +179,9 @@ ACTS: Final = (
         "log",
         "Show the server's log",
         "The end of the log, followed as it grows",
-        8,
+        9,
     ),
-    Act("help", "question_mark,f1", "?", "help", "Help", "What the keys and signs mean", 7),
+    Act("help", "question_mark,f1", "?", "help", "Help", "What the keys and signs mean", 3),
     Act("quit", "q", "q", "quit", "Quit", "Asks first while a measurement is under way", 1),
 )
 

@@ -25,6 +25,11 @@ class Pending:
     typed: str | None = None
     touched: bool = False
 
+    @classmethod
+    def of(cls, speculation: Speculation) -> Self:
+        """Begin with a setting; the knob of its draft length is chosen."""
+        return cls(speculation, _length_row(speculation))
+
     @property
     def knob(self) -> Knob | None:
         """The chosen knob; None where the type is chosen."""
@@ -68,7 +73,7 @@ class Pending:
     def with_type(self, kind: str) -> Self:
         """Take another type and choose the knob of its draft length."""
         speculation = self.speculation.with_type(kind)
-        row = self.row and next((i for i, k in enumerate(speculation.kind.knobs, 1) if k.is_length), 0)
+        row = self.row and _length_row(speculation)
         return replace(self, speculation=speculation, row=row, typed=None, touched=True)
 
     def type(self, character: str) -> Self:
@@ -99,6 +104,10 @@ class Pending:
             typed=typed,
             touched=True,
         )
+
+
+def _length_row(speculation: Speculation) -> int:
+    return next((i for i, knob in enumerate(speculation.kind.knobs, 1) if knob.is_length), 0)
 
 
 def choices(*, has_draft: bool) -> tuple[tuple[str, str], ...]:

@@ -16,7 +16,7 @@ import pytest
 from spectui.adapters import guard
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
-from processes import is_alive, stubborn, until  # noqa: E402 - test folders are not packages
+from processes import is_alive, stubborn, until
 
 Guard = subprocess.Popen[bytes]
 Start = Callable[..., Guard]
@@ -98,7 +98,7 @@ def test_the_server_has_default_dispositions_and_no_signal_blocked(
 def test_the_server_reads_nothing_and_has_no_file_of_ours(
     start: Start, output: Callable[[], str]
 ) -> None:
-    assert start(*stubborn("stdin-and-files")).wait(10) == 0
+    assert start(*stubborn("files")).wait(10) == 0
     # three, and the one that lists them
     assert output() == "stdin '' files ['0', '1', '2', '3']\n"
 
@@ -121,6 +121,24 @@ def test_sigterm_to_the_group_ends_a_server_with_its_own_status(
     assert until(output)
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(10) == 0
+
+
+def test_a_signal_that_comes_before_the_server_is_there_reaches_it(tmp_path: Path) -> None:
+    early = (
+        "import os, signal, sys; "
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}); "
+        "os.kill(os.getpid(), signal.SIGTERM); "  # it stays pending across exec
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", early, "-I", "-S", guard.__file__, "--", *stubborn("wait")],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        assert process.wait(5) == -signal.SIGTERM
+    finally:
+        process.communicate()
 
 
 @pytest.mark.parametrize("habit", ["wait", "ignore-term"])
@@ -200,6 +218,7 @@ def test_without_a_command_it_says_how_it_is_used() -> None:
     assert ended.stderr.startswith(b"usage: guard.py -- PROGRAM")
 
 
+@pytest.mark.skipif(not os.access("/bin/ps", os.X_OK), reason="there is no ps here")
 def test_members_of_a_group_are_found_with_ps_too(start: Start, output: Callable[[], str]) -> None:
     process = start(*stubborn("wait"))
     assert until(output)

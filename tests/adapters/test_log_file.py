@@ -13,6 +13,9 @@ import pytest
 from spectui.adapters.log_file import LogFile
 from spectui.domain.errors import SpectuiError
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
+from processes import open_files
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[LogFile]:
@@ -88,9 +91,7 @@ def test_blank_lines_are_left_out(log: LogFile, write: Writer) -> None:
         (b"[bold]markup[/bold]", "[bold]markup[/bold]"),
     ],
 )
-def test_hostile_text_is_made_harmless(
-    log: LogFile, write: Writer, raw: bytes, shown: str
-) -> None:
+def test_hostile_text_is_made_harmless(log: LogFile, write: Writer, raw: bytes, shown: str) -> None:
     write(raw + b"\n")
     assert log.tail(1) == (shown,)
 
@@ -156,6 +157,24 @@ def test_a_line_that_is_amid_when_the_log_is_shortened_is_whole(
     assert log.path.stat().st_size == 0
     write(b"un\n")
     assert log.tail(1) == ("begun",)
+
+
+def test_lines_torn_by_a_flood_are_not_joined(
+    log: LogFile, write: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = log._size
+
+    def never_silent() -> int:
+        write(b"f" * 100)
+        return size()
+
+    write(b"\n" + b"e" * 10_000)
+    monkeypatch.setattr(log, "_size", never_silent)
+    log.refresh()
+    monkeypatch.undo()
+    assert log.path.stat().st_size == 0
+    write(b"the last words\n")
+    assert log.tail(2)[1] == "the last words"
 
 
 def test_a_log_that_somebody_empties_is_read_from_its_start(log: LogFile, write: Writer) -> None:
@@ -255,12 +274,12 @@ def test_a_full_disk_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr(os, "pwrite", full)
-    before = len(os.listdir("/dev/fd"))
+    before = open_files()
     with pytest.raises(SpectuiError, match="No space left on device") as caught:
         LogFile(tmp_path)
     assert "\n" not in str(caught.value)
     assert "free some space" in str(caught.value)
-    assert len(os.listdir("/dev/fd")) == before
+    assert open_files() == before
 
 
 def test_a_child_writes_on_after_the_log_was_shortened(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def _pieces(xs: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _places(last: int, width: int) -> list[int]:
-    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if last / n * 4 <= max(width, 8))
+    every = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if last / n * 3 <= max(width, 8))
     return [1, *range(max(every, 2), last + 1, every)] if every > 1 else list(range(1, last + 1))
 
 
@@ -109,9 +109,9 @@ def _axis(text: str, glyphs: Glyphs) -> str:
 def _legend(curves: Sequence[Curve], glyphs: Glyphs, width: int) -> list[Line]:
     rows: list[Line] = []
     for curve in curves:
-        rows.append(Line(f"{curve.sign.glyph} ", curve.sign.tone).outside(curve.name, "text"))
-        role = f"{ROLES[curve.role]}, " if ROLES[curve.role] else ""
-        rows.append(Line(f"  {role}{plural(curve.drafts, 'draft')}", "muted"))
+        name = Line(f"{curve.sign.glyph} ", curve.sign.tone).outside(curve.name, "text")
+        rows.append(name.right(Line(ROLES[curve.role], "muted"), width))
+        rows.append(Line(f"  {plural(curve.drafts, 'draft')}", "muted"))
         if curve.mean_drafted is not None:
             rows.append(Line("  ").extend(_drafted(curve, glyphs)))
     if any(curve.cut for curve in curves):

@@ -6,6 +6,7 @@ when one is full: between two moves nothing but the newest column changes.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ from spectui.tui.words import duration, speed
 
 _STEPS = (0.5, 1, 2, 3, 5)
 """Seconds per cell that are tried until everything fits; the last one scrolls."""
+
+_REACH = 3
+"""Columns of dots to either side that the line is averaged over: one prompt is not the next, and a
+line that leaps between them hides where they lie."""
 
 _Cells = dict[tuple[int, int], tuple[str, str]]
 
@@ -54,10 +59,10 @@ class Axis:
 def scale(values: Sequence[float], rows: int) -> Axis:
     """Return round limits that hold ``values`` with a tick about every third row.
 
-    The bottom is 0 where that wastes less than half of the height.
+    The bottom is 0 where that wastes little of the height.
     """
     low, high = min(values), max(values)
-    if low < 0.5 * high:
+    if low < 0.25 * high:
         low = 0.0
     span = max(high - low, high * 0.1, 0.1)
     rough = span / max(rows / 3, 1)
@@ -93,7 +98,7 @@ def draw(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     _reference(cells, chart.baseline, axis, columns, rows, glyphs)
     _marks(cells, chart.marks, first, step, columns, rows, glyphs)
     raster = Raster(columns, rows, glyphs.raster)
-    _flight(raster, flight, start, step / grain.columns, axis)
+    _flight(raster, flight, chart.marks, start, step / grain.columns, axis)
     for at, char in raster.cells().items():
         cells[at] = (char, "flight")
     _settled(cells, settled, chart.signs, first, step, axis, rows)
@@ -158,25 +163,36 @@ def _marks(
 
 
 def _flight(
-    raster: Raster, points: Sequence[SpeedPoint], start: float, step: float, axis: Axis
+    raster: Raster,
+    points: Sequence[SpeedPoint],
+    marks: Sequence[Mark],
+    start: float,
+    step: float,
+    axis: Axis,
 ) -> None:
-    before: tuple[int, int] | None = None
-    column: list[float] = []
-    at = -1
-    for point in [*points, SpeedPoint(math.inf, None)]:
-        x = math.floor((point.at - start) / step) if point.tps is not None else None
-        if column and x != at:
-            y = axis.row(sum(column) / len(column), raster.rows)
-            if before is None:
-                raster.dot(at, y)
-            else:
-                raster.line(*before, at, y)
-            before, column = (at, y), []
-        if x is None or point.tps is None:
-            before = None  # a gap stays a gap
-            continue
-        at = x
-        column.append(point.tps)
+    """Draw each column's mean over itself and _REACH neighbours, never across a restart.
+
+    A column without a reading of its own is a gap and stays one.
+    """
+    columns: dict[int, list[float]] = {}
+    for point in points:
+        if point.tps is not None:
+            columns.setdefault(math.floor((point.at - start) / step), []).append(point.tps)
+    cuts = [math.floor((mark.at - start) / step) for mark in marks]
+    rows: dict[int, int] = {}
+    for x in sorted(columns):
+        launch = bisect.bisect_right(cuts, x)
+        near = [
+            tps
+            for other in range(x - _REACH, x + _REACH + 1)
+            if bisect.bisect_right(cuts, other) == launch
+            for tps in columns.get(other, ())
+        ]
+        rows[x] = axis.row(sum(near) / len(near), raster.rows)
+        if x - 1 in rows and bisect.bisect_right(cuts, x - 1) == launch:
+            raster.line(x - 1, rows[x - 1], x, rows[x])
+        else:
+            raster.dot(x, rows[x])
 
 
 def _settled(

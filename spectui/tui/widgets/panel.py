@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.reactive import var
@@ -62,8 +61,8 @@ class Panel(Widget):
         self._lines, self._heading = [], (Line(), Line())
         self.redraw()
 
-    def _on_resize(self, event: events.Resize) -> None:
-        super()._on_resize(event)
+    def on_resize(self) -> None:
+        """Draw for the new size."""
         self._lines = []
         self.redraw()
 
@@ -104,12 +103,12 @@ class Panel(Widget):
         self.border_title = self._content(title, width - 2)
         self.border_subtitle = self._content(caption, width - 2)
 
-    def _content(self, line: Line, width: int) -> Content | None:  # type: ignore[explicit-any]
+    def _content(self, line: Line, width: int) -> Content | None:
         if not line:
             return None
         return Content.assemble(
             *(
-                (self.look.text(p.text), VisualStyle.from_rich_style(self.app.console, self.look.style(p.tone)))
+                (self.look.text(p.text), VisualStyle.from_rich_style(self.look.style(p.tone)))
                 for p in line.fit(width).pieces
             )
         )

@@ -1,0 +1,112 @@
+"""What an action will do and how long it takes, in words, before it is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from spectui.domain.phases import ALIVE, UP, Phase
+from spectui.domain.samples import Snapshot
+from spectui.domain.speculation import Speculation
+from spectui.domain.text import clean
+from spectui.tui.reading import busy
+from spectui.tui.words import duration, plural
+
+LONG_START: Final = 10.0
+"""Seconds that a start may take without a question before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A question to ask first; empty where there is nothing to ask."""
+
+    title: str = ""
+    question: str = ""
+    yes: str = ""
+
+
+class StartTimes:
+    """Remembers how long the server took to start, from the snapshots."""
+
+    def __init__(self) -> None:
+        """Start without a start."""
+        self.longest: float | None = None
+        self._began: float | None = None
+
+    def see(self, snapshot: Snapshot) -> None:
+        """Take note of the phase."""
+        if snapshot.phase in {Phase.STARTING, Phase.LOADING}:
+            self._began = snapshot.phase_since if self._began is None else self._began
+            return
+        if self._began is not None and snapshot.phase in UP:
+            took = snapshot.phase_since - self._began
+            self.longest = max(self.longest or 0.0, took)
+        self._began = None
+
+
+def measuring(snapshot: Snapshot, wanted: Speculation, start: float | None) -> Plan:
+    """Return the question before ``wanted`` is measured."""
+    name = clean(wanted.name, limit=60)
+    steps = "restarts the server" if snapshot.phase in ALIVE else "starts the server"
+    if snapshot.baseline is None:
+        what = f"This {steps}, measures the baseline first, and then {name}."
+    else:
+        what = f"This {steps} with {name} and measures it."
+    return _plan(snapshot, "measure", what, start, "stop it and measure")
+
+
+def baseline(snapshot: Snapshot, start: float | None) -> Plan:
+    """Return the question before the baseline is measured."""
+    what = "This restarts the server twice: without speculation to measure, and back again."
+    return _plan(snapshot, "baseline", what, start, "stop it and measure")
+
+
+def stopping(snapshot: Snapshot) -> Plan:
+    """Return the question before the server is stopped."""
+    if not busy(snapshot):
+        return Plan()
+    return Plan("stop the server", f"{_under_way(snapshot)} Stopping the server ends it.", "stop")
+
+
+def quitting(snapshot: Snapshot) -> str:
+    """Return the question before leaving while something is under way."""
+    return f"{_under_way(snapshot)} Quitting ends it and stops the server. q again quits."
+
+
+def export(snapshot: Snapshot) -> str:
+    """Return what an export would write."""
+    run = next((run for run in snapshot.runs if run.number == snapshot.answer.run), None)
+    if run is None:
+        return "There is no answer yet: measure a setting against the baseline first."
+    return f"Writes a profile with {clean(run.arm.name, limit=60)}, and what was measured."
+
+
+def _plan(snapshot: Snapshot, title: str, what: str, start: float | None, yes: str) -> Plan:
+    slow = start is not None and start > LONG_START and snapshot.phase in ALIVE
+    cost = f" The last start took {duration(start)}." if start and slow else ""
+    if busy(snapshot):
+        return Plan(title, f"{_under_way(snapshot)} {what}{cost}{_length(snapshot)}", yes)
+    if slow:
+        return Plan(title, f"{what}{cost}{_length(snapshot)}", "measure")
+    return Plan()
+
+
+def _length(snapshot: Snapshot) -> str:
+    """Return how long a measurement took before, where one has ended as planned."""
+    for run in reversed(snapshot.runs):
+        if run.ended is not None and not run.stopped:
+            return f" The last measurement took {duration(run.ended - run.started)}."
+    return ""
+
+
+def _under_way(snapshot: Snapshot) -> str:
+    activity = snapshot.activity
+    arm = clean(activity.arm, limit=60)
+    text = f"{str(activity.doing).capitalize()}{' ' + arm if arm else ''} is under way"
+    if activity.total:
+        text += f": {activity.done} of {activity.total}"
+    if activity.seconds_left is not None:
+        text += f", {duration(activity.seconds_left)} left"
+    if activity.done:
+        text += f". What {plural(activity.done, 'prompt')} gave is kept"
+    return f"{text}."

@@ -1,0 +1,315 @@
+"""The one screen that answers: is it faster, and why?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, ClassVar, Final
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.reactive import var
+from textual.screen import Screen
+from textual.widgets import Static
+
+from spectui.domain.errors import SpectuiError
+from spectui.domain.phases import ALIVE
+from spectui.domain.samples import Snapshot
+from spectui.session.controls import Controls
+from spectui.tui import keys, plans, reading
+from spectui.tui.bridge import Ended, follow
+from spectui.tui.look import Look
+from spectui.tui.pending import Pending
+from spectui.tui.screens.confirm import Confirm
+from spectui.tui.screens.export import Export
+from spectui.tui.screens.help import Help
+from spectui.tui.screens.log import LogScreen
+from spectui.tui.screens.types import Types
+from spectui.tui.widgets.answer import AnswerPanel
+from spectui.tui.widgets.decay import DecayPanel
+from spectui.tui.widgets.keysbar import KeysBar
+from spectui.tui.widgets.knobs import Knobs
+from spectui.tui.widgets.logtail import LogTail
+from spectui.tui.widgets.machine import MachinePanel
+from spectui.tui.widgets.panel import EMPTY
+from spectui.tui.widgets.runs import RunsPanel
+from spectui.tui.widgets.speed import SpeedPanel
+from spectui.tui.widgets.status import StatusLine
+
+MIN_WIDTH: Final = 60
+MIN_HEIGHT: Final = 18
+VIEWS: Final = ("speed", "decay", "machine")
+
+Job = Callable[[], Future[Any]]
+
+
+class Dashboard(Screen[None]):
+    """Holds what the person has chosen; what is measured comes from the app's snapshot."""
+
+    AUTO_FOCUS = "Knobs"
+    BINDINGS = keys.bindings()
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [
+        (0, "-tiny-width"),
+        (MIN_WIDTH, "-narrow"),
+        (100, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [
+        (0, "-tiny-height"),
+        (MIN_HEIGHT, "-short"),
+        (30, "-tall"),
+    ]
+
+    snapshot: var[Snapshot] = var(EMPTY, init=False)
+    look: var[Look] = var(Look(), init=False)
+    pending: var[Pending] = var(Pending(), init=False)
+    problems: var[tuple[tuple[str, str], ...]] = var[tuple[tuple[str, str], ...]]((), init=False)
+    against: var[int | None] = var[int | None](None, init=False)
+    conditional: var[bool] = var(False, init=False)
+
+    def __init__(self, controls: Controls) -> None:
+        """Show and steer this session."""
+        super().__init__()
+        self._controls = controls
+        self._starts = plans.StartTimes()
+
+    def compose(self) -> ComposeResult:
+        """Yield the panels; CSS decides which of them are shown at which size."""
+        seen = (Dashboard.snapshot, Dashboard.look)
+        yield StatusLine(id="status").data_bind(*seen)
+        yield AnswerPanel(id="answer").data_bind(*seen)
+        with Horizontal(id="charts"):
+            yield SpeedPanel(id="speed").data_bind(*seen)
+            yield DecayPanel(id="decay").data_bind(
+                *seen, Dashboard.against, Dashboard.conditional
+            )
+        with Horizontal(id="desk"):
+            yield Knobs(id="knobs").data_bind(*seen, Dashboard.pending, Dashboard.problems)
+            yield RunsPanel(id="runs").data_bind(*seen, Dashboard.against)
+        yield MachinePanel(id="machine").data_bind(*seen)
+        yield LogTail(id="logtail").data_bind(*seen)
+        yield KeysBar(id="keys").data_bind(*seen)
+        with Vertical(id="too-small"):
+            yield Static(id="too-small-text", markup=False)
+
+    def on_mount(self) -> None:
+        """Begin with the speed chart where there is room for one view only."""
+        self.add_class("-view-speed")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Say how much is missing, where it is."""
+        width, height = event.size
+        self.query_one("#too-small-text", Static).update(
+            Content(
+                f"This terminal has {width}×{height} cells; "
+                f"the dashboard needs {MIN_WIDTH}×{MIN_HEIGHT}. q quits."
+            )
+        )
+
+    # what comes in
+
+    def watch_snapshot(self, snapshot: Snapshot) -> None:
+        """Let the knobs follow the session until somebody turns them."""
+        self._starts.see(snapshot)
+        untouched = not self.pending.touched and self.pending.typed is None
+        if untouched and not snapshot.speculation.same_as(self.pending.speculation):
+            self.pending = Pending.of(snapshot.speculation)
+
+    def watch_pending(self, pending: Pending) -> None:
+        """Ask at once whether a server would take it."""
+        self.problems = self._controls.check(pending.speculation)
+
+    def watch_look(self, look: Look) -> None:
+        """Frames of characters that the terminal has."""
+        for name in ("round", "solid", "ascii"):
+            self.set_class(look.glyphs.border == name, f"-frame-{name}")
+
+    def on_ended(self, event: Ended) -> None:
+        """Tell of a failure, or go on with what waited for this."""
+        event.stop()
+        if event.error:
+            self._tell(event.error, "error")
+        if event.then is not None:
+            event.then(event.result, event.error)
+
+    def on_runs_panel_chosen(self, event: RunsPanel.Chosen) -> None:
+        """Compare with the run of the row; a second time takes it away."""
+        event.stop()
+        self._compare(None if event.run == self.against else event.run)
+
+    def on_key(self, event: events.Key) -> None:
+        """Digits go to the chosen knob."""
+        typing = self.pending.typed is not None
+        character = event.character or ""
+        if character.isdigit() or (character == "." and self.pending.knob is not None):
+            self.pending = self.pending.type(character)
+        elif event.key == "backspace" and typing:
+            self.pending = self.pending.erase()
+        elif event.key == "enter" and typing:
+            self.pending = self.pending.settle()
+        elif event.key == "enter" and isinstance(self.focused, Knobs):
+            self.action_apply()
+        else:
+            return
+        event.stop()
+
+    # what a person does: the knobs
+
+    def action_move(self, by: int) -> None:
+        """Choose another knob."""
+        self.pending = self.pending.move(by)
+
+    def action_choose(self, row: int) -> None:
+        """Choose a knob by its row."""
+        self.pending = self.pending.move(row - self.pending.row)
+
+    def action_step(self, by: int) -> None:
+        """Turn the chosen knob."""
+        self.pending = self.pending.step(by, has_draft=self.snapshot.has_draft)
+
+    def action_revert(self) -> None:
+        """Go back to what runs, else to what the session would start."""
+        running = self.snapshot.running
+        wanted = running.speculation if running else self.snapshot.speculation
+        row = min(self.pending.row, len(wanted.kind.knobs))
+        self.pending = Pending(wanted, row)
+
+    def action_choose_type(self) -> None:
+        """List the types."""
+
+        def chosen(kind: str | None) -> None:
+            if kind is not None:
+                self.pending = self.pending.with_type(kind)
+
+        self.app.push_screen(
+            Types(self.pending.speculation.type, has_draft=self.snapshot.has_draft), chosen
+        )
+
+    # what a person does: jobs
+
+    def action_measure(self) -> None:
+        """Measure the pending setting, if a server would take it."""
+        if not self._valid():
+            return
+        wanted = self.pending.speculation
+        if wanted.is_off:
+            self.action_baseline()
+            return
+        self._ask(
+            plans.measuring(self.snapshot, wanted, self._starts.longest),
+            lambda: self._controls.measure(wanted),
+        )
+
+    def action_apply(self) -> None:
+        """Apply is to measure: a setting is judged by what it does."""
+        self.action_measure()
+
+    def action_baseline(self) -> None:
+        """Measure with speculation off."""
+        self._ask(
+            plans.baseline(self.snapshot, self._starts.longest), self._controls.measure_baseline
+        )
+
+    def action_server(self) -> None:
+        """Start the server, or stop it."""
+        if self.snapshot.phase in ALIVE:
+            self._ask(plans.stopping(self.snapshot), self._controls.stop_server)
+        elif self._valid():
+            wanted = self.pending.speculation
+            self._start(lambda: self._controls.launch(wanted))
+
+    def action_cancel(self) -> None:
+        """Give up a number that is typed, else the job that is under way."""
+        if self.pending.typed is not None:
+            self.pending = self.pending.settle()
+        elif reading.busy(self.snapshot):
+            self._start(self._controls.cancel)
+
+    def action_export(self) -> None:
+        """Ask where to write the profile."""
+        self.app.push_screen(Export(self._controls, plans.export(self.snapshot)))
+
+    def action_quit(self) -> None:
+        """Quit; ask once while something is under way."""
+        if not reading.busy(self.snapshot):
+            self.app.exit(return_code=0)
+            return
+
+        def answered(agreed: bool | None) -> None:  # noqa: FBT001  # Textual's callback
+            if agreed:
+                self.app.exit(return_code=0)
+
+        said = plans.quitting(self.snapshot)
+        self.app.push_screen(Confirm("quit", said, "quit", again="q,ctrl+c,ctrl+q"), answered)
+
+    # what a person does: the view
+
+    def action_compare(self) -> None:
+        """Compare with the next run there is."""
+        if not reading.drafting(self.snapshot)[:-2]:
+            self._tell("there is no third run to compare with yet", "information")
+            return
+        self._compare(reading.next_to_compare(self.snapshot, self.against))
+
+    def action_conditional(self) -> None:
+        """Turn from unconditional to conditional acceptance and back."""
+        self.conditional = not self.conditional
+
+    def action_view(self) -> None:
+        """Show the next view where there is room for one only."""
+        now = next(i for i, name in enumerate(VIEWS) if self.has_class(f"-view-{name}"))
+        wanted = VIEWS[(now + 1) % len(VIEWS)]
+        for name in VIEWS:
+            self.set_class(name == wanted, f"-view-{name}")
+
+    def action_log(self) -> None:
+        """Show the log."""
+        self.app.push_screen(LogScreen())
+
+    def action_help(self) -> None:
+        """Explain keys and signs."""
+        self.app.push_screen(Help(self.look))
+
+    # the rest
+
+    def _compare(self, run: int | None) -> None:
+        known = {known.number for known in reading.drafting(self.snapshot)}
+        if run is not None and run not in known:
+            self._tell("that run drafted nothing: there is no curve to compare", "warning")
+            return
+        self.against = run
+
+    def _valid(self) -> bool:
+        why = self.pending.problem or next((reason for _, reason in self.problems), "")
+        if why:
+            self._tell(f"not applied: {why}", "error")
+            return False
+        self.pending = self.pending.settle()
+        return True
+
+    def _ask(self, plan: plans.Plan, job: Job) -> None:
+        """Do the job at once, or after a question where it interrupts or takes long."""
+        if not plan.question:
+            self._start(job)
+            return
+
+        def answered(agreed: bool | None) -> None:  # noqa: FBT001  # Textual's callback
+            if not agreed:
+                return
+            if reading.busy(self.snapshot):
+                # a session at work refuses the next job: stop this one first
+                self._start(self._controls.cancel, lambda _result, _error: self._start(job))
+            else:
+                self._start(job)
+
+        self.app.push_screen(Confirm(plan.title, plan.question, plan.yes), answered)
+
+    def _start(self, job: Job, then: Callable[[object, str], None] | None = None) -> None:
+        try:
+            follow(job(), self, then)
+        except SpectuiError as error:
+            self._tell(str(error), "error")
+
+    def _tell(self, text: str, severity: str) -> None:
+        self.app.tell(text, severity)  # type: ignore[attr-defined]  # the app is SpectuiApp

@@ -1,0 +1,79 @@
+"""What the keys do and what the signs mean, from the table of actions."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.style import Style
+from textual.widgets import Static
+
+from spectui.domain.phases import Phase
+from spectui.tui.keys import ACTS
+from spectui.tui.look import Look
+from spectui.tui.screens.dialogue import Dialogue
+
+READING = (
+    ("tok/s", "decode speed: tokens after the first over the time they took, by the server's clock"),
+    ("vs baseline", "speed-up over no speculation, by prompts that both answered: geometric mean"
+     " and a 95 % interval that stays true while you watch it form"),
+    ("accept", "accepted tokens / drafted tokens; falls as drafts get longer, so never a goal"),
+    ("length", "mean acceptance length: tokens per verification step, 1 without speculation"),
+)
+
+
+class Help(Dialogue[None]):
+    """Scrolls where it doesn't fit."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,question_mark,f1", "close", "close", id="help.close"),
+    ]
+
+    def __init__(self, look: Look) -> None:
+        """Take the signs to explain."""
+        super().__init__()
+        self._look = look
+
+    def compose(self) -> ComposeResult:
+        """Yield all of it as one text."""
+        with VerticalScroll(id="box") as box:
+            box.border_title = Content("help · escape closes")
+            yield Static(self._text(), classes="said", markup=False)
+
+    def on_mount(self) -> None:
+        """Let the arrows scroll."""
+        self.query_one("#box").focus()
+
+    def _text(self) -> Content:
+        strong, quiet = self._style("accent bold"), self._style("muted")
+        parts: list[Content | str | tuple[str, Style]] = []
+        for group, acts in groupby(sorted(ACTS, key=attrgetter("group")), attrgetter("group")):
+            parts.append((f"{group}\n", self._style("text bold")))
+            for act in acts:
+                parts += [(f"  {act.shown:8}", strong), f"{act.title}\n"]
+                parts.append((f"          {act.help}\n", quiet))
+            parts.append("\n")
+        parts.append(("Signs\n", self._style("text bold")))
+        glyphs = self._look.glyphs
+        phases = "   ".join(f"{glyphs.phases[phase]} {phase}" for phase in Phase)
+        parts.append((f"  {phases}\n", quiet))
+        parts.append(
+            (
+                f"  {glyphs.base} the baseline; every other arm has one sign and one colour: "
+                f"{' '.join(glyphs.arms)}\n"
+                "  in the speed chart a sign is a finished request and the line is in flight\n\n",
+                quiet,
+            )
+        )
+        parts.append(("Figures\n", self._style("text bold")))
+        for name, what in READING:
+            parts += [(f"  {name:13}", strong), (f"{what}\n", quiet)]
+        return Content.assemble(*parts)
+
+    def _style(self, tone: str) -> Style:
+        return Style.from_rich_style(self._look.style(tone))

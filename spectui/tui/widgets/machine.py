@@ -1,0 +1,102 @@
+"""GPUs and the host: is the machine what limits it?"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from spectui.domain.samples import Gpu, Host, SourceStatus
+from spectui.domain.text import clean
+from spectui.tui.line import Line, shorten
+from spectui.tui.render.gauge import gauge
+from spectui.tui.widgets.panel import Panel
+from spectui.tui.words import NONE, gib, trouble
+
+MAX_ROWS = 5
+
+
+class MachinePanel(Panel):
+    """One line per GPU and one for the host, in the same columns."""
+
+    def heading(self) -> Line:
+        """Return the title."""
+        return Line("machine", "muted bold")
+
+    def rows(self, width: int) -> int:
+        """Return one line per GPU (at least one) and one for the host."""
+        del width
+        return min(max(len(self.snapshot.gpus), 1) + 1, MAX_ROWS)
+
+    def draw(self, width: int, height: int) -> list[Line]:
+        """Return the lines; GPUs for which there is no room are counted."""
+        gpus = self.snapshot.gpus
+        room = max(height - 1, 1)
+        shown = gpus if len(gpus) <= room else gpus[: room - 1]
+        lines = [self._gpu(gpu, width) for gpu in shown] or [self._no_gpu()]
+        if len(shown) < len(gpus):
+            lines.append(Line(f"and {len(gpus) - len(shown)} more GPUs", "muted"))
+        wrong = trouble(self.snapshot, "gpu")
+        if wrong and gpus:
+            lines[-1] = Line(f"{self.look.glyphs.warn} GPU: {wrong}", "warn").add("  ").extend(
+                lines[-1]
+            )
+        return [*lines[:room], self._host(width)]
+
+    def _no_gpu(self) -> Line:
+        state = self.snapshot.sources.get("gpu")
+        if state is None or state.status is SourceStatus.WAITING:
+            return Line("GPU   ", "muted").add("waiting for the first reading", "muted")
+        if state.status is SourceStatus.ABSENT:
+            return Line("GPU   ", "muted").outside(state.reason or "no NVIDIA GPU", "text")
+        wrong = trouble(self.snapshot, "gpu") or "no GPU was found"
+        return Line("GPU   ", "muted").add(f"{self.look.glyphs.warn} {wrong}", "warn")
+
+    def _gpu(self, gpu: Gpu, width: int) -> Line:
+        bar = 10 if width >= 100 else 6
+        glyphs = self.look.glyphs
+        line = Line(f"{'GPU ' + str(gpu.index):6}", "muted")
+        use = gpu.utilisation
+        line.extend(gauge(use / 100 if use is not None else None, bar, glyphs))
+        line.add(f" {_figure(use, 3)} %   ")
+        used, total = gpu.memory_used, gpu.memory_total
+        line.add("memory ", "muted")
+        line.extend(gauge(used / total if used is not None and total else None, bar, glyphs))
+        text = f"{gib(used) if used is not None else NONE}/{gib(total) if total else NONE} GiB"
+        line.add(f" {text:>13}   ")
+        limit = f"/{gpu.power_limit:.0f}" if gpu.power_limit is not None else ""
+        line.add(f"{_figure(gpu.power, 3)}{limit} W   {_figure(gpu.temperature, 2)} °C   ")
+        line.add(f"{_figure(gpu.sm_clock, 4)} MHz")
+        name = Line("   ").add(shorten(clean(gpu.name, limit=60), 26), "muted")
+        return line.extend(name) if line.width + name.width <= width else line
+
+    def _host(self, width: int) -> Line:
+        host = self.snapshot.host
+        wrong = trouble(self.snapshot, "host")
+        if host is None:
+            return Line("CPU   ", "muted").add(
+                f"{self.look.glyphs.warn} {wrong}" if wrong else "waiting for the first reading",
+                "warn" if wrong else "muted",
+            )
+        line = self._host_line(host, width)
+        return line.add(f"   {self.look.glyphs.warn} {wrong}", "warn") if wrong else line
+
+    def _host_line(self, host: Host, width: int) -> Line:
+        bar = 10 if width >= 100 else 6
+        glyphs = self.look.glyphs
+        line = Line("CPU   ", "muted").extend(gauge(host.cpu / 100, bar, glyphs))
+        line.add(f" {_figure(host.cpu, 3)} %   ").add("memory ", "muted")
+        line.extend(gauge(host.memory_used / max(host.memory_total, 1), bar, glyphs))
+        text = f"{gib(host.memory_used)}/{gib(host.memory_total)} GiB"
+        line.add(f" {text:>13}   ")
+        if host.server_memory is not None:
+            server = f"{gib(host.server_memory)} GiB"
+            line.add("server ", "muted").add(server)
+            if host.server_cpu is not None:
+                line.add(f", {host.server_cpu / 100:.1f}").add(f" of {host.cores} cores", "muted")
+        else:
+            line.add(f"{host.cores} cores", "muted")
+        return line
+
+
+def _figure(value: float | None, width: int) -> str:
+    text = NONE if value is None else f"{value:.0f}"
+    return " " * (width - cell_len(text)) + text

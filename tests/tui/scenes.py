@@ -1,0 +1,215 @@
+"""Snapshots to look at: made from runs by the domain's own formulas, the same every time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spectui.domain.acceptance import Acceptance
+from spectui.domain.comparison import answer, compare
+from spectui.domain.phases import Phase
+from spectui.domain.runs import Arm, Request, Run, summarise
+from spectui.domain.samples import (
+    Activity,
+    Doing,
+    EngineInfo,
+    Gpu,
+    Host,
+    InFlight,
+    Mark,
+    SettledPoint,
+    Snapshot,
+    SourceState,
+    SourceStatus,
+    SpeedPoint,
+)
+from spectui.domain.speculation import Speculation
+from spectui.domain.throughput import Timings
+
+TASKS = ("code", "creative", "math", "rewrite", "science", "translation")
+GAIN = {"code": 1.35, "creative": 0.9, "math": 1.25, "rewrite": 1.7, "science": 1.0}
+DECAY = (0.95, 0.915, 0.88, 0.835, 0.79, 0.767, 0.743, 0.72)
+OFF = Speculation()
+GIB = 2**30
+
+
+def draft_simple(n_max: int, **more: float) -> Speculation:
+    return Speculation.of("draft-simple", {"n_max": n_max, **more})
+
+
+def request(
+    speculation: Speculation, index: int, started: float, *, base: float = 52.0, gain: float = 1.0
+) -> Request:
+    """Return one answered prompt of 128 tokens."""
+    random_ = random.Random(f"{speculation.name} {index}")
+    task = TASKS[index % len(TASKS)]
+    length = speculation.draft_length or 0
+    tps = base * random_.uniform(0.96, 1.04)
+    acceptance = Acceptance()
+    if length:
+        tps *= gain * GAIN.get(task, 1.1) * random_.uniform(0.95, 1.05)
+        drafts = random_.randint(28, 40)
+        mean = min(length, 12)
+        at = tuple(
+            round(drafts * (DECAY[i] if i < len(DECAY) else 0.7 * 0.93 ** (i - 7)) * 0.85)
+            for i in range(length)
+        )
+        acceptance = Acceptance(drafts * mean, sum(at), drafts, at)
+    seconds = 127 / tps
+    return Request(
+        prompt=f"p{index}",
+        task=task,
+        started=started,
+        ended=started + seconds + 0.3,
+        timings=Timings(40, 200.0, 0, 128, seconds * 1000, tps, acceptance.drafted, acceptance.accepted),
+        acceptance=acceptance,
+        first_token=0.25,
+        finish="length",
+    )
+
+
+def run(
+    number: int,
+    speculation: Speculation,
+    started: float,
+    *,
+    count: int = 36,
+    planned: int = 36,
+    gain: float = 1.0,
+) -> Run:
+    """Return a run with ``count`` of ``planned`` prompts answered."""
+    made = Run(number, Arm(speculation), started, planned)
+    at = started + 3.0
+    for index in range(count):
+        one = request(speculation, index, at, gain=gain)
+        made = made.with_request(one)
+        at = one.ended + 0.2
+    return replace(made, ended=at) if count == planned else made
+
+
+def told(snapshot: Snapshot, runs: Sequence[Run]) -> Snapshot:
+    """Return the snapshot with runs and everything that follows from them."""
+    baseline = next((r for r in runs if r.arm.is_baseline and not r.unverified and r.requests), None)
+    comparisons = (
+        {r.number: compare(r, baseline) for r in runs if r is not baseline} if baseline else {}
+    )
+    number = baseline.number if baseline else None
+    settled = tuple(
+        SettledPoint(one.started, one.ended, one.decode_tps, r.number, one.task)
+        for r in runs
+        for one in r.requests
+        if one.decode_tps is not None
+    )
+    return replace(
+        snapshot,
+        runs=tuple(runs),
+        summaries={r.number: summarise(r) for r in runs},
+        comparisons=comparisons,
+        baseline=number,
+        answer=answer(runs, comparisons, number),
+        settled=settled,
+        speed=flight(settled),
+        marks=tuple(Mark(r.started, r.arm.name) for r in runs),
+    )
+
+
+def flight(settled: Sequence[SettledPoint]) -> tuple[SpeedPoint, ...]:
+    """Return what in-flight readings every half second would have been."""
+    random_ = random.Random(7)
+    points: list[SpeedPoint] = []
+    for point in settled:
+        at = point.started + 0.5
+        while at < point.ended:
+            points.append(SpeedPoint(at, point.tps * random_.uniform(0.88, 1.12)))
+            at += 0.5
+        points.append(SpeedPoint(point.ended, None))
+    return tuple(points)
+
+
+LOG = (
+    "0.07.902.113 I srv  params_from_: Chat format: Content-only",
+    "0.08.162.739 I slot print_timing: id  0 | task 1 | draft acceptance = 0.72906 "
+    "(  148 accepted /   203 generated), mean len =  3.90",
+)
+GPU = Gpu(0, "NVIDIA GeForce RTX 3090", 87.0, int(19.8 * GIB), 24 * GIB, 318.0, 350.0, 72.0, 1860.0)
+HOST = Host(11.0, int(9.3 * GIB), 32 * GIB, 16, int(3.1 * GIB), 104.0)
+
+
+def idle(**more: object) -> Snapshot:
+    """Return a session that has just been opened: nothing runs, nothing is measured."""
+    snapshot = Snapshot(
+        at=100.0,
+        title="demo",
+        target="SmolLM2-135M-Instruct Q4_1",
+        draft="tiny Q8_0",
+        engine=EngineInfo("binary", "b11434"),
+        sources={
+            "gpu": SourceState("gpu", SourceStatus.ABSENT, "no NVIDIA GPU"),
+            "host": SourceState("host", SourceStatus.OK, read_at=100.0),
+        },
+        host=replace(HOST, server_memory=None, server_cpu=None),
+        speculation=draft_simple(4),
+        has_draft=True,
+    )
+    return replace(snapshot, **more)  # type: ignore[arg-type]
+
+
+def loading() -> Snapshot:
+    return idle(
+        phase=Phase.LOADING,
+        phase_since=88.0,
+        running=Arm(draft_simple(4)),
+        activity=Activity(Doing.LAUNCHING, "n_max 4", since=88.0),
+    )
+
+
+def failed() -> Snapshot:
+    return idle(
+        phase=Phase.FAILED,
+        reason="the draft model cannot be loaded: its vocabulary is not the target's",
+        log=LOG,
+    )
+
+
+def up(snapshot: Snapshot, speculation: Speculation) -> Snapshot:
+    """Return the snapshot with a living server, a GPU and a log."""
+    return replace(
+        snapshot,
+        phase=Phase.READY,
+        phase_since=snapshot.at - 20,
+        url="http://127.0.0.1:40123",
+        pid=4242,
+        running=Arm(speculation),
+        gpus=(GPU,),
+        host=HOST,
+        sources={
+            **snapshot.sources,
+            "gpu": SourceState("gpu", SourceStatus.OK, read_at=snapshot.at),
+            "metrics": SourceState("metrics", SourceStatus.OK, read_at=snapshot.at),
+        },
+        log=LOG,
+    )
+
+
+def measuring(done: int = 12) -> Snapshot:
+    """Return the second arm being measured, ``done`` of 36 prompts in."""
+    first = run(1, OFF, 100.0)
+    second = run(2, draft_simple(8), (first.ended or 0) + 2, gain=0.95)
+    third = run(3, draft_simple(4), (second.ended or 0) + 2, count=done, gain=1.08)
+    at = third.requests[-1].ended + 1.5 if third.requests else third.started + 2
+    snapshot = told(up(idle(at=at), draft_simple(4)), [first, second, third])
+    return replace(
+        snapshot,
+        phase=Phase.BUSY,
+        activity=Activity(Doing.MEASURING, "n_max 4", done, 36, 118.0, third.started),
+        in_flight=InFlight("p12", "code", 61, 128, 1.4, 71.3, 69.0),
+    )
+
+
+def done() -> Snapshot:
+    """Return a finished comparison of three arms."""
+    first = run(1, OFF, 100.0)
+    second = run(2, draft_simple(8), (first.ended or 0) + 2, gain=0.95)
+    third = run(3, draft_simple(4), (second.ended or 0) + 2, gain=1.08)
+    return told(up(idle(at=(third.ended or 0) + 5), draft_simple(4)), [first, second, third])
