@@ -31,9 +31,10 @@ def load_profile(path: Path, settings: Iterable[str] = ()) -> Profile:
 def toml_value(text: str) -> object:
     """Return ``text`` as TOML would read it as a value, or as the plain text that it is."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
+        read = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
         return text
+    return read["value"] if len(read) == 1 else text
 
 
 def _read(path: Path) -> dict[str, object]:
