@@ -20,7 +20,7 @@ from spectui.adapters.journal import JsonlJournal, Record
 from spectui.adapters.llama_http import LlamaClient
 from spectui.adapters.llama_process import LlamaLauncher
 from spectui.adapters.machine import describe_cpu
-from spectui.adapters.prompt_file import interleave, load_prompts
+from spectui.adapters.prompt_file import Workload, interleave, load_workload
 from spectui.adapters.toml_store import save_profile
 from spectui.domain.errors import EngineError, ProfileError, SpectuiError
 from spectui.domain.evidence import Provenance, evidence, run_to_export
@@ -33,7 +33,6 @@ from spectui.domain.profile import (
     WorkloadSpec,
     to_mapping,
 )
-from spectui.domain.runs import Prompt
 from spectui.domain.samples import Snapshot
 from spectui.domain.speculation import Speculation
 from spectui.domain.text import clean
@@ -88,7 +87,7 @@ def build_session(
     """
     where = str(source) if source else ""
     engine = resolve_engine(profile, where)
-    prompts = workload(profile, limit)
+    found = workload(profile, limit)
     home = folder or state_folder()
     title = source.name if source else "demo"
     exporter = ProfileExporter(profile, engine, source)
@@ -108,7 +107,7 @@ def build_session(
     session = Session(
         profile=profile,
         engine=engine,
-        prompts=prompts,
+        prompts=found.prompts,
         title=title,
         outside=Outside(
             launcher=LlamaLauncher(home / "logs"),
@@ -120,14 +119,19 @@ def build_session(
         ),
     )
     journal.on_trouble(session.warn)
+    if found.duplicates:
+        session.warn(
+            f"{found.duplicates} repeated prompts left out: sent twice within one launch, a prompt"
+            " would be answered from memory"
+        )
     return session
 
 
-def workload(profile: Profile, limit: int | None = None) -> tuple[Prompt, ...]:
+def workload(profile: Profile, limit: int | None = None) -> Workload:
     """Return the prompts in sending order, interleaved over tasks, ``limit`` a task at most."""
     spec = profile.workload
-    loaded = load_prompts(spec.prompts, spec.tasks or None)
-    return interleave(loaded.prompts, limit)
+    loaded = load_workload(spec.prompts, spec.tasks or None)
+    return replace(loaded, prompts=interleave(loaded.prompts, limit))
 
 
 # -- the engine ------------------------------------------------------------------------------------

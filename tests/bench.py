@@ -99,12 +99,13 @@ def watch(terminal: int, process: psutil.Process, seconds: float) -> list[str]:
         reverse=True,
     )
     engine = sum(
-        child.cpu_times().user + child.cpu_times().system for child in process.children(True)
+        child.cpu_times().user + child.cpu_times().system
+        for child in process.children(recursive=True)
     )
     memory = process.memory_info().rss
+    busiest = ", ".join(f"{t / took:.1%}" for t in by_thread[:3])
     return [
-        f"CPU              {used / took:.1%} of a core over {took:.0f} s"
-        f" (busiest threads {', '.join(f'{t / took:.1%}' for t in by_thread[:3])})",
+        f"CPU              {used / took:.1%} of a core over {took:.0f} s (by thread {busiest})",
         f"memory           {memory / 1e6:.0f} MB resident",
         f"terminal         {raw / took / 1000:.1f} kB/s raw, {packed / took / 1000:.1f} compressed",
         f"engine           {engine:.0f} s of CPU so far, not counted above",

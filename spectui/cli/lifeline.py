@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import sys
+import termios
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
@@ -35,9 +36,7 @@ class Terminal:
         """Remember how it is now."""
         self._fd: int | None = None
         self._settings: list[Any] | None = None
-        with contextlib.suppress(ImportError, OSError, ValueError):
-            import termios
-
+        with contextlib.suppress(OSError, ValueError, termios.error):
             fd = sys.__stdin__.fileno() if sys.__stdin__ else -1
             self._settings = termios.tcgetattr(fd)
             self._fd = fd
@@ -46,8 +45,6 @@ class Terminal:
         """Bring it back without ever blocking: a stalled terminal only loses the sequences."""
         if self._fd is None or self._settings is None:
             return
-        import termios
-
         with contextlib.suppress(OSError, termios.error):
             termios.tcsetattr(self._fd, termios.TCSANOW, self._settings)
         with contextlib.suppress(OSError):

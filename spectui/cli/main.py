@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,9 +36,6 @@ def run(argv: Sequence[str]) -> int:
         arguments.insert(0, "open")  # `spectui my.toml`
     try:
         options = _parser().parse_args(arguments)
-        if options.command is None:
-            _parser().print_usage(sys.stderr)
-            raise UsageError("no profile given", "try `spectui demo`, or `spectui --help`")
         return _dispatch(options)
     except SpectuiError as error:
         return fail(error)
@@ -45,6 +44,8 @@ def run(argv: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except Exception as error:  # noqa: BLE001 - the command line's edge: no traceback reaches a person
+        return fail(SpectuiError(f"a fault in spectui ({type(error).__name__}: {error})", _kept()))
 
 
 def fail(error: SpectuiError) -> int:
@@ -53,7 +54,19 @@ def fail(error: SpectuiError) -> int:
     return error.exit_code
 
 
+def _kept() -> str:
+    """Write the traceback to a file and return where it is."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="spectui-fault-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        traceback.print_exc(file=file)
+    return f"please report it with {file.name}"
+
+
 def _dispatch(options: argparse.Namespace) -> int:
+    if options.command is None:
+        _parser().print_usage(sys.stderr)
+        raise UsageError("no profile given", "try `spectui demo`, or `spectui --help`")
     if options.command == "measure":
         from spectui.cli.measure import measure
 

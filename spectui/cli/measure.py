@@ -33,7 +33,7 @@ def measure(options: argparse.Namespace) -> int:
     if options.output is not None and options.output.exists():
         raise UsageError(f"{options.output} exists already", "choose another name")
     session = build_session(profile, source=options.profile, limit=options.limit)
-    prompts = len(workload(profile, options.limit))
+    prompts = len(workload(profile, options.limit).prompts)
     failure, number = _measure(session, [Arm(), *arms])
     snapshot = session.snapshot
     if snapshot.runs:

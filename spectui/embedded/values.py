@@ -16,6 +16,7 @@ from typing import NoReturn
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INT_MAX = 2**31 - 1
+_MOST_DEVICES = 128
 
 
 class BadValueError(ValueError):
@@ -28,7 +29,6 @@ class Member:
 
     enum: str
     name: str
-
 
 
 Convert = Callable[[str], object]
@@ -58,7 +58,8 @@ def decimals(text: str) -> list[float]:
 
 def double(text: str) -> float:
     """Return a decimal number of double precision, which llama-server reports by another name."""
-    return decimals(text)[0] if "," not in text else _refuse("stod")
+    found = decimals(text)
+    return found[0] if len(found) == 1 else _refuse("stod")
 
 
 def seed(text: str) -> int:
@@ -86,7 +87,7 @@ def at_least(low: int, reason: str) -> Convert:
 def slots(text: str) -> int:
     """Return the number of slots; -1 lets the engine choose four with one shared cache."""
     number = whole(text)
-    return number if number else _refuse("error: invalid value for n_parallel")
+    return number or _refuse("error: invalid value for n_parallel")
 
 
 def layers(text: str) -> int:
@@ -129,10 +130,23 @@ def on_off_auto(flag: str, *, on: object, off: object, auto: object) -> Convert:
     return one_of(_states(on, off, auto), f"error: unknown value for {flag}: '{{}}'")
 
 
-def on_off(text: str) -> bool:
-    """Return a switch's state."""
-    state = _states(on=True, off=False, auto=None).get(text)
-    return state if isinstance(state, bool) else _refuse("invalid value")
+def on_off(flag: str) -> Convert:
+    """Return a converter of ``on`` and ``off``."""
+    states = {
+        key: state
+        for key, state in _states(on=True, off=False, auto=None).items()
+        if state is not None
+    }
+    return one_of(states, f"error: unknown value for {flag}: '{{}}'")
+
+
+def shares(text: str) -> list[float]:
+    """Return the shares of the GPUs, filled up to as many devices as the engine has room for."""
+    try:
+        found = decimals(text)
+    except BadValueError:
+        _refuse("stof")
+    return [*found, *[0.0] * (_MOST_DEVICES - len(found))]
 
 
 def content(value: str) -> str:

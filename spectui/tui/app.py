@@ -77,7 +77,7 @@ class SpectuiApp(App[int]):
         self._bridge = Bridge(controls, self)
         self._dashboard = Dashboard(controls)
         self._noticed = 0
-        self._told: dict[str, float] = {}
+        self._told = ("", 0.0)
         self._theme_problems = self._load_themes(
             themes.folders() if theme_folders is None else theme_folders, theme
         )
@@ -144,9 +144,9 @@ class SpectuiApp(App[int]):
         as its outcome and as a notice of the session.
         """
         said, now = clean(text, limit=400), self.snapshot.at
-        if said in self._told and abs(now - self._told[said]) < 2.0:
+        if said == self._told[0] and now - self._told[1] < 2.0:
             return
-        self._told[said] = now
+        self._told = (said, now)
         kind = cast("Severity", severity)
         self.notify(said, severity=kind, timeout=_SECONDS[kind], markup=False)
 
@@ -156,7 +156,9 @@ class SpectuiApp(App[int]):
         for act in ACTS:
             name = f"{act.title}  ({act.shown})"
             yield SystemCommand(name, act.help, partial(self._dashboard.run_action, act.action))
-        yield SystemCommand("Change the theme", "Colours of the dashboard", self.action_change_theme)
+        yield SystemCommand(
+            "Change the theme", "Colours of the dashboard", self.action_change_theme
+        )
 
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere; the dashboard asks first where something would be lost."""

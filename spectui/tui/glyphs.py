@@ -128,7 +128,7 @@ ASCII = Glyphs(
 
 SETS: Mapping[str, Glyphs] = MappingProxyType({g.name: g for g in (BRAILLE, BLOCK, ASCII)})
 
-_TO_ASCII = str.maketrans("×·←→…°–−’“”≈µ", "x-<>~'--'\"\"~u")
+_TO_ASCII = str.maketrans("×·←→…°–≈µ", "x-<>~'-~u")
 
 
 def ascii_only(text: str) -> str:
@@ -141,7 +141,7 @@ def detect(wanted: str | None, environ: Mapping[str, str], encoding: str | None)
 
     An unknown name counts as not asked for.
     """
-    if wanted in SETS:
+    if wanted is not None and wanted in SETS:
         return SETS[wanted]
     term = environ.get("TERM", "")
     if "utf" not in (encoding or "").lower() or term.startswith("vt") or term == "dumb":

@@ -184,8 +184,3 @@ ACTS: Final = (
     Act("help", "question_mark,f1", "?", "help", "Help", "What the keys and signs mean", 3),
     Act("quit", "q", "q", "quit", "Quit", "Asks first while a measurement is under way", 1),
 )
-
-
-def bindings() -> list[Binding]:
-    """Return the bindings of the Dashboard."""
-    return [act.binding for act in ACTS]

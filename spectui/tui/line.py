@@ -34,12 +34,20 @@ class Line:
         self.add(text, tone, click)
 
     def add(self, text: str, tone: str = "", click: str = "") -> Self:
-        """Add a piece. Neighbours of one tone become one piece: fewer style changes to send."""
+        """Add a piece. Neighbours of one tone become one piece: fewer style changes to send.
+
+        Blanks look the same in any tone without a ground of its own, so they join what is before.
+        """
         if not text:
             return self
         last = self.pieces[-1] if self.pieces else None
-        if last is not None and (last.tone, last.click) == (tone, click):
-            self.pieces[-1] = Piece(last.text + text, tone, click)
+        if last is not None and (
+            (last.tone, last.click) == (tone, click)
+            or (
+                not click and not last.click and _bare(last.tone) and text.isspace() and _bare(tone)
+            )
+        ):
+            self.pieces[-1] = Piece(last.text + text, last.tone, last.click)
         else:
             self.pieces.append(Piece(text, tone, click))
         return self
@@ -99,6 +107,10 @@ class Line:
 
     def __repr__(self) -> str:
         return f"Line({self.plain!r})"
+
+
+def _bare(tone: str) -> bool:
+    return "reverse" not in tone and "underline" not in tone
 
 
 def shorten(text: str, width: int) -> str:

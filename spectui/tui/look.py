@@ -29,8 +29,6 @@ TONES: Final = (
 )
 """Every tone that has a colour. A theme may set each; Textual's own themes set none."""
 
-_ATTRIBUTES: Final = {"bold", "dim", "reverse", "underline"}
-
 
 @dataclass(frozen=True)
 class Look:
@@ -51,12 +49,17 @@ class Look:
         return dict(self.colours).get(tone, "#808080")
 
     def style(self, tone: str) -> Style:
-        """Return the style of a tone with its attributes, such as ``good bold``."""
+        """Return the style of a tone, which may be followed by bold, reverse and underline."""
         found = self._styles.get(tone)
         if found is None:
             words = tone.split()
             colour = next((self.colour(word) for word in words if word in TONES), None)
-            found = Style(color=colour, **dict.fromkeys(_ATTRIBUTES.intersection(words), True))
+            found = Style(
+                color=colour,
+                bold="bold" in words or None,
+                reverse="reverse" in words or None,
+                underline="underline" in words or None,
+            )
             self._styles[tone] = found
         return found
 
@@ -67,9 +70,7 @@ class Look:
 
 def _own(theme: Theme) -> dict[str, str]:
     return {
-        tone: theme.variables[f"tone-{tone}"]
-        for tone in TONES
-        if f"tone-{tone}" in theme.variables
+        tone: theme.variables[f"tone-{tone}"] for tone in TONES if f"tone-{tone}" in theme.variables
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from spectui.domain.speculation import TYPES, Draft, Knob, Number, Speculation
@@ -20,7 +20,7 @@ class Pending:
     so long, the setting follows the session's.
     """
 
-    speculation: Speculation = Speculation()
+    speculation: Speculation = field(default_factory=Speculation)
     row: int = 0
     typed: str | None = None
     touched: bool = False
@@ -39,12 +39,13 @@ class Pending:
     @property
     def problem(self) -> str:
         """Why the typed text is no number, or an empty string. Limits are the session's matter."""
-        if self.typed is None or self._number is not None:
+        if self.typed is None or self.number is not None:
             return ""
         return "type a number" if not self.typed else f"{self.typed} is not a number"
 
     @property
-    def _number(self) -> Number | None:
+    def number(self) -> Number | None:
+        """The number that is typed, None where there is none."""
         if self.typed is None:
             return None
         try:
@@ -58,7 +59,9 @@ class Pending:
 
     def move(self, by: int) -> Self:
         """Choose the row ``by`` further down, round and round."""
-        return replace(self, row=(self.row + by) % (len(self.speculation.kind.knobs) + 1), typed=None)
+        return replace(
+            self, row=(self.row + by) % (len(self.speculation.kind.knobs) + 1), typed=None
+        )
 
     def step(self, by: int, *, has_draft: bool) -> Self:
         """Turn the chosen knob by ``by`` steps; on the first row take the next type there is."""
@@ -68,7 +71,7 @@ class Pending:
             at = usable.index(self.speculation.type) if self.speculation.type in usable else 0
             return self.with_type(usable[(at + by) % len(usable)])
         value = knob.clamp(self.speculation.value(knob) + by * knob.step)
-        return self._with(knob, value, typed=None)
+        return self.turned(knob, value)
 
     def with_type(self, kind: str) -> Self:
         """Take another type and choose the knob of its draft length."""
@@ -93,11 +96,12 @@ class Pending:
 
     def _typing(self, text: str) -> Self:
         knob, draft = self.knob, replace(self, typed=text)
-        if knob is None or draft._number is None:
+        if knob is None or draft.number is None:
             return draft
-        return draft._with(knob, draft._number, typed=text)
+        return draft.turned(knob, draft.number, typed=text)
 
-    def _with(self, knob: Knob, value: Number, *, typed: str | None) -> Self:
+    def turned(self, knob: Knob, value: Number, *, typed: str | None = None) -> Self:
+        """Set a knob."""
         return replace(
             self,
             speculation=self.speculation.with_value(knob.key, value),

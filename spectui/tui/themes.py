@@ -98,7 +98,16 @@ def read(file: Path) -> Theme:
         name=file.stem,
         dark=dark,
         variables={f"tone-{tone}": colour for tone, colour in tones.items()},
-        **colours,
+        primary=colours["primary"],
+        secondary=colours.get("secondary"),
+        accent=colours.get("accent"),
+        foreground=colours.get("foreground"),
+        background=colours.get("background"),
+        surface=colours.get("surface"),
+        panel=colours.get("panel"),
+        success=colours.get("success"),
+        warning=colours.get("warning"),
+        error=colours.get("error"),
     )
 
 

@@ -62,7 +62,9 @@ def request(
         task=task,
         started=started,
         ended=started + seconds + 0.3,
-        timings=Timings(40, 200.0, 0, 128, seconds * 1000, tps, acceptance.drafted, acceptance.accepted),
+        timings=Timings(
+            40, 200.0, 0, 128, seconds * 1000, tps, acceptance.drafted, acceptance.accepted
+        ),
         acceptance=acceptance,
         first_token=0.25,
         finish="length",
@@ -90,7 +92,9 @@ def run(
 
 def told(snapshot: Snapshot, runs: Sequence[Run]) -> Snapshot:
     """Return the snapshot with runs and everything that follows from them."""
-    baseline = next((r for r in runs if r.arm.is_baseline and not r.unverified and r.requests), None)
+    baseline = next(
+        (r for r in runs if r.arm.is_baseline and not r.unverified and r.requests), None
+    )
     comparisons = (
         {r.number: compare(r, baseline) for r in runs if r is not baseline} if baseline else {}
     )
@@ -129,8 +133,7 @@ def flight(settled: Sequence[SettledPoint]) -> tuple[SpeedPoint, ...]:
 
 LOG = (
     "0.07.902.113 I srv  params_from_: Chat format: Content-only",
-    "0.08.162.739 I slot print_timing: id  0 | task 1 | draft acceptance = 0.72906 "
-    "(  148 accepted /   203 generated), mean len =  3.90",
+    "0.08.162.739 I slot print_timing: id  0 | task 1 | draft acceptance = 0.72906",
 )
 GPU = Gpu(0, "NVIDIA GeForce RTX 3090", 87.0, int(19.8 * GIB), 24 * GIB, 318.0, 350.0, 72.0, 1860.0)
 HOST = Host(11.0, int(9.3 * GIB), 32 * GIB, 16, int(3.1 * GIB), 104.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from spectui.tui.glyphs import Glyphs
@@ -65,9 +66,7 @@ def _plot(curves: Sequence[Curve], width: int, height: int, look: Look) -> list[
         ys = [point * 100 for point in curve.points if point is not None]
         colour = _rgb(look.colour(curve.sign.tone))
         for left, right in _pieces(xs):
-            plotext.plot(
-                xs[left:right], ys[left:right], marker=look.glyphs.plot, color=colour
-            )
+            plotext.plot(xs[left:right], ys[left:right], marker=look.glyphs.plot, color=colour)
         if last <= (width - 6) // 2:
             plotext.scatter(xs, ys, marker=curve.sign.glyph, color=colour)
     return [_line(row, rgb, look) for row in plotext.build().rstrip("\n").split("\n")]
@@ -76,7 +75,7 @@ def _plot(curves: Sequence[Curve], width: int, height: int, look: Look) -> list[
 def _pieces(xs: Sequence[int]) -> list[tuple[int, int]]:
     """Return (begin, end) of stretches without a gap: a line over a gap would be made up."""
     cuts = [0, *(i for i in range(1, len(xs)) if xs[i] != xs[i - 1] + 1), len(xs)]
-    return [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+    return [(a, b) for a, b in pairwise(cuts) if b > a]
 
 
 def _places(last: int, width: int) -> list[int]:

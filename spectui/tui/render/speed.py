@@ -85,9 +85,11 @@ def draw(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:
         return []
     step, first = _window(chart, columns)
     start = first * step
-    flight = [p for p in chart.flight if p.at >= start]
+    fine = step / grain.columns
+    cuts = sorted(math.floor((mark.at - start) / fine) for mark in chart.marks)
+    means = _means([p for p in chart.flight if p.at >= start], cuts, start, fine)
     settled = [p for p in chart.settled if p.ended >= start]
-    values = [*(p.tps for p in settled), *_robust([p.tps for p in flight if p.tps is not None])]
+    values = [*(p.tps for p in settled), *means.values()]
     if chart.baseline is not None:
         values.append(chart.baseline)
     if not values:
@@ -98,7 +100,7 @@ def draw(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     _reference(cells, chart.baseline, axis, columns, rows, glyphs)
     _marks(cells, chart.marks, first, step, columns, rows, glyphs)
     raster = Raster(columns, rows, glyphs.raster)
-    _flight(raster, flight, chart.marks, start, step / grain.columns, axis)
+    _trace(raster, means, cuts, axis)
     for at, char in raster.cells().items():
         cells[at] = (char, "flight")
     _settled(cells, settled, chart.signs, first, step, axis, rows)
@@ -128,15 +130,6 @@ def _window(chart: Chart, columns: int) -> tuple[float, int]:
     return step, last - columns + 1
 
 
-def _robust(values: list[float]) -> list[float]:
-    """Leave out the extremes: one hiccup must not flatten everything else."""
-    if len(values) < 20:
-        return values
-    ordered = sorted(values)
-    cut = len(ordered) // 25
-    return ordered[cut : len(ordered) - cut]
-
-
 def _reference(
     cells: _Cells, tps: float | None, axis: Axis, columns: int, rows: int, glyphs: Glyphs
 ) -> None:
@@ -162,24 +155,19 @@ def _marks(
                 cells[x, y] = (glyphs.mark, "faint")
 
 
-def _flight(
-    raster: Raster,
-    points: Sequence[SpeedPoint],
-    marks: Sequence[Mark],
-    start: float,
-    step: float,
-    axis: Axis,
-) -> None:
-    """Draw each column's mean over itself and _REACH neighbours, never across a restart.
+def _means(
+    points: Sequence[SpeedPoint], cuts: Sequence[int], start: float, step: float
+) -> dict[int, float]:
+    """Return each column's mean over itself and _REACH neighbours, never across a restart.
 
-    A column without a reading of its own is a gap and stays one.
+    A column without a reading of its own is a gap and has none. ``cuts`` are the columns of the
+    restarts, in order.
     """
     columns: dict[int, list[float]] = {}
     for point in points:
         if point.tps is not None:
             columns.setdefault(math.floor((point.at - start) / step), []).append(point.tps)
-    cuts = [math.floor((mark.at - start) / step) for mark in marks]
-    rows: dict[int, int] = {}
+    means = {}
     for x in sorted(columns):
         launch = bisect.bisect_right(cuts, x)
         near = [
@@ -188,11 +176,18 @@ def _flight(
             if bisect.bisect_right(cuts, other) == launch
             for tps in columns.get(other, ())
         ]
-        rows[x] = axis.row(sum(near) / len(near), raster.rows)
-        if x - 1 in rows and bisect.bisect_right(cuts, x - 1) == launch:
-            raster.line(x - 1, rows[x - 1], x, rows[x])
+        means[x] = sum(near) / len(near)
+    return means
+
+
+def _trace(raster: Raster, means: Mapping[int, float], cuts: Sequence[int], axis: Axis) -> None:
+    rows = {x: axis.row(tps, raster.rows) for x, tps in means.items()}
+    for x, y in rows.items():
+        joined = bisect.bisect_right(cuts, x - 1) == bisect.bisect_right(cuts, x)
+        if x - 1 in rows and joined:
+            raster.line(x - 1, rows[x - 1], x, y)
         else:
-            raster.dot(x, rows[x])
+            raster.dot(x, y)
 
 
 def _settled(

@@ -14,9 +14,9 @@ from spectui.tui.screens.dialogue import Dialogue
 
 
 class Confirm(Dialogue[bool]):
-    """Says what will happen and how long it takes; True to go on. ``again`` is a key that agrees,
+    """Says what will happen and how long it takes; True to go on.
 
-    so that the key which opened the question may simply be pressed twice.
+    ``again`` names keys that agree too, so that the key which asked may be pressed twice.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -46,7 +46,7 @@ class Confirm(Dialogue[bool]):
 
     def action_agree(self) -> None:
         """Go on."""
-        self.dismiss(True)
+        self.dismiss(result=True)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the answer."""

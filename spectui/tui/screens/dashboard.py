@@ -1,4 +1,4 @@
-"""The one screen that answers: is it faster, and why?"""
+"""The one screen: is it faster, and why."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.reactive import var
@@ -49,13 +50,13 @@ class Dashboard(Screen[None]):
     """Holds what the person has chosen; what is measured comes from the app's snapshot."""
 
     AUTO_FOCUS = "Knobs"
-    BINDINGS = keys.bindings()
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [
+    BINDINGS: ClassVar[list[BindingType]] = [act.binding for act in keys.ACTS]
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  # Textual annotates it
         (0, "-tiny-width"),
         (MIN_WIDTH, "-narrow"),
         (100, "-wide"),
     ]
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012  # Textual annotates it
         (0, "-tiny-height"),
         (MIN_HEIGHT, "-short"),
         (30, "-tall"),
@@ -66,7 +67,7 @@ class Dashboard(Screen[None]):
     pending: var[Pending] = var(Pending(), init=False)
     problems: var[tuple[tuple[str, str], ...]] = var[tuple[tuple[str, str], ...]]((), init=False)
     against: var[int | None] = var[int | None](None, init=False)
-    conditional: var[bool] = var(False, init=False)
+    conditional: var[bool] = var[bool](default=False, init=False)
 
     def __init__(self, controls: Controls) -> None:
         """Show and steer this session."""
@@ -81,9 +82,7 @@ class Dashboard(Screen[None]):
         yield AnswerPanel(id="answer").data_bind(*seen)
         with Horizontal(id="charts"):
             yield SpeedPanel(id="speed").data_bind(*seen)
-            yield DecayPanel(id="decay").data_bind(
-                *seen, Dashboard.against, Dashboard.conditional
-            )
+            yield DecayPanel(id="decay").data_bind(*seen, Dashboard.against, Dashboard.conditional)
         with Horizontal(id="desk"):
             yield Knobs(id="knobs").data_bind(*seen, Dashboard.pending, Dashboard.problems)
             yield RunsPanel(id="runs").data_bind(*seen, Dashboard.against)

@@ -18,7 +18,7 @@ class Export(Dialogue[None]):
     """Asks for a path, writes, and says where it went or why it could not."""
 
     def __init__(self, controls: Controls, what: str) -> None:
-        """``what`` names what would be written, in plain words."""
+        """Take the session, and in plain words what would be written."""
         super().__init__()
         self._controls, self._what = controls, what
         self._done = False
@@ -29,7 +29,9 @@ class Export(Dialogue[None]):
             box.border_title = Content("export the tuned profile")
             yield Static(Content(self._what), classes="said", markup=False)
             yield Input(self._controls.export_path(), id="path", select_on_focus=False)
-            yield Static(Content("enter writes the file, escape closes"), id="outcome", markup=False)
+            yield Static(
+                Content("enter writes the file, escape closes"), id="outcome", markup=False
+            )
             with Horizontal(classes="row"):
                 yield Button(Content("write"), id="write")
                 yield Button(Content("close"), id="close")

@@ -19,9 +19,17 @@ from spectui.tui.look import Look
 from spectui.tui.screens.dialogue import Dialogue
 
 READING = (
-    ("tok/s", "decode speed: tokens after the first over the time they took, by the server's clock"),
-    ("vs baseline", "speed-up over no speculation, by prompts that both answered: geometric mean"
-     " and a 95 % interval that stays true while you watch it form"),
+    (
+        "tok/s",
+        "decode speed: tokens after the first over the time they took, by the server's clock",
+    ),
+    (
+        "vs baseline",
+        (
+            "speed-up over no speculation, by prompts that both answered: geometric mean"
+            " and a 95 % interval that stays true while you watch it form"
+        ),
+    ),
     ("accept", "accepted tokens / drafted tokens; falls as drafts get longer, so never a goal"),
     ("length", "mean acceptance length: tokens per verification step, 1 without speculation"),
 )
@@ -62,14 +70,14 @@ class Help(Dialogue[None]):
         glyphs = self._look.glyphs
         phases = "   ".join(f"{glyphs.phases[phase]} {phase}" for phase in Phase)
         parts.append((f"  {phases}\n", quiet))
-        parts.append(
+        arms = " ".join(glyphs.arms)
+        parts += [
             (
-                f"  {glyphs.base} the baseline; every other arm has one sign and one colour: "
-                f"{' '.join(glyphs.arms)}\n"
-                "  in the speed chart a sign is a finished request and the line is in flight\n\n",
+                f"  {glyphs.base} is the baseline's sign, each other arm has its own: {arms}\n",
                 quiet,
-            )
-        )
+            ),
+            ("  In the speed chart the line is in flight, a sign a finished request.\n\n", quiet),
+        ]
         parts.append(("Figures\n", self._style("text bold")))
         for name, what in READING:
             parts += [(f"  {name:13}", strong), (f"{what}\n", quiet)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -12,8 +13,6 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-
-from rich.cells import cell_len
 
 from spectui.domain.samples import Snapshot
 from spectui.domain.text import clean

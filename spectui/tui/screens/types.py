@@ -17,7 +17,7 @@ class Types(Dialogue[str]):
     """Lists every type with what it is; those that need a draft model cannot be chosen without."""
 
     def __init__(self, chosen: str, *, has_draft: bool) -> None:
-        """``chosen`` is the type under the cursor at first."""
+        """Take the type that is under the cursor at first."""
         super().__init__()
         self._chosen, self._has_draft = chosen, has_draft
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.reactive import var
 
 from spectui.tui.line import Line
-from spectui.tui.reading import Curve, curves, current
+from spectui.tui.reading import Curve, current, curves
 from spectui.tui.render import decay
 from spectui.tui.widgets.panel import Panel
 from spectui.tui.words import percent, trouble
@@ -15,7 +15,7 @@ class DecayPanel(Panel):
     """The current arm over the one before, and over one that was chosen."""
 
     against: var[int | None] = var[int | None](None, init=False)
-    conditional: var[bool] = var(False, init=False)
+    conditional: var[bool] = var[bool](default=False, init=False)
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
         """Start without a curve."""
@@ -31,9 +31,7 @@ class DecayPanel(Panel):
         self.redraw()
 
     def _curves(self) -> tuple[Curve, ...]:
-        return curves(
-            self.snapshot, self.look.glyphs, self.against, conditional=self.conditional
-        )
+        return curves(self.snapshot, self.look.glyphs, self.against, conditional=self.conditional)
 
     def heading(self) -> Line:
         """Return the title, with the kind and what is wrong with the source."""
@@ -82,6 +80,9 @@ class DecayPanel(Panel):
             return [Line(), Line("the baseline drafts nothing", "muted"), press]
         return [
             Line(),
-            Line(f"{self.look.glyphs.warn} nothing was drafted, or the server does not count it", "warn"),
+            Line(
+                f"{self.look.glyphs.warn} nothing was drafted, or the server does not count it",
+                "warn",
+            ),
             Line("t", "accent bold", "screen.choose_type").add(" chooses another type", "muted"),
         ]

@@ -1,4 +1,4 @@
-"""GPUs and the host: is the machine what limits it?"""
+"""GPUs and the host: is the machine what limits it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class MachinePanel(Panel):
             lines.append(Line(f"and {len(gpus) - len(shown)} more GPUs", "muted"))
         wrong = trouble(self.snapshot, "gpu")
         if wrong and gpus:
-            lines[-1] = Line(f"{self.look.glyphs.warn} GPU: {wrong}", "warn").add("  ").extend(
-                lines[-1]
+            lines[-1] = (
+                Line(f"{self.look.glyphs.warn} GPU: {wrong}", "warn").add("  ").extend(lines[-1])
             )
         return [*lines[:room], self._host(width)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
@@ -27,6 +29,9 @@ class Panel(Widget):
 
     snapshot: var[Snapshot] = var(EMPTY, init=False)
     look: var[Look] = var(Look(), init=False)
+
+    _edge: int | None = None
+    """The row of the frame whose title is being changed, relative to the content."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  # Textual's own name
         """Start empty."""
@@ -99,9 +104,30 @@ class Panel(Widget):
             title, caption = Line().extend(title).add("  ").extend(caption), Line()
         if (title, caption) == self._heading:
             return
-        self._heading = (title, caption)
-        self.border_title = self._content(title, width - 2)
-        self.border_subtitle = self._content(caption, width - 2)
+        before, self._heading = self._heading, (title, caption)
+        if title != before[0]:
+            self._edge = -1
+            self.border_title = self._content(title, width - 2)
+        if caption != before[1]:
+            self._edge = self.content_size.height
+            self.border_subtitle = self._content(caption, width - 2)
+        self._edge = None
+
+    def refresh(
+        self,
+        *regions: Region,
+        repaint: bool = True,
+        layout: bool = False,
+        recompose: bool = False,
+    ) -> Self:
+        """Ask for a repaint; of the edge alone while its title is being changed.
+
+        Textual repaints a whole widget for a title, and ours have figures in them.
+        """
+        if self._edge is not None and not regions and not layout and not recompose:
+            across, _down = self.content_offset
+            regions = (Region(-across, self._edge, self.outer_size.width, 1),)
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def _content(self, line: Line, width: int) -> Content | None:
         if not line:

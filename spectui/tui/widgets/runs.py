@@ -152,9 +152,7 @@ def _widths(width: int) -> dict[str, int]:
     left = width - sum(cells + 2 for _, cells in chosen)
     noted = any(key == "note" for key, _ in chosen)
     arm = max(left * 11 // 20 if noted else left, 8)
-    return {
-        key: cells or (arm if key == "arm" else max(left - arm, 4)) for key, cells in chosen
-    }
+    return {key: cells or (arm if key == "arm" else max(left - arm, 4)) for key, cells in chosen}
 
 
 def rows(
@@ -165,7 +163,7 @@ def rows(
     found = {}
     for run in snapshot.runs:
         summary = snapshot.summaries.get(run.number, Summary())
-        cells = _cells(run, summary, snapshot, look, marks[run.number])
+        cells = _cells(run, summary, snapshot, marks[run.number])
         cells["note"] = _note(run, summary, snapshot, look, against)
         if "note" not in columns and cells["note"][1] in {"bad", "warn"}:
             # no room for a column of notes: what matters takes the place of what it spoils
@@ -174,9 +172,7 @@ def rows(
     return found
 
 
-def _cells(
-    run: Run, summary: Summary, snapshot: Snapshot, look: Look, sign: Sign
-) -> dict[str, Cell]:
+def _cells(run: Run, summary: Summary, snapshot: Snapshot, sign: Sign) -> dict[str, Cell]:
     comparison = snapshot.comparisons.get(run.number)
     overall = comparison.overall if comparison else None
     tone = "muted"
@@ -201,9 +197,7 @@ def _cells(
     }
 
 
-def _note(
-    run: Run, summary: Summary, snapshot: Snapshot, look: Look, against: int | None
-) -> Cell:
+def _note(run: Run, summary: Summary, snapshot: Snapshot, look: Look, against: int | None) -> Cell:
     warn, bad = look.glyphs.warn, look.glyphs.bad
     if run.unverified:
         return f"{warn} {run.unverified}", "bad"

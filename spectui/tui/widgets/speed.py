@@ -52,32 +52,21 @@ class SpeedPanel(Panel):
 
     def _empty(self) -> list[Line]:
         snapshot = self.snapshot
-        bad = self.look.glyphs.bad
-        if snapshot.phase in {Phase.FAILED, Phase.GONE}:
+        phase = snapshot.phase
+        measure = Line("m", "accent bold", "screen.measure")
+        if phase in {Phase.FAILED, Phase.GONE}:
             reason = clean(snapshot.reason, limit=200) or "see the log"
-            return [
-                Line(),
-                Line(f"{bad} the server {'failed' if snapshot.phase is Phase.FAILED else 'is gone'}: ", "bad").add(reason, "bad"),
-                Line("  ").add("l", "accent bold", "screen.log").add(" shows its log, ", "muted")
-                .add("s", "accent bold", "screen.server").add(" starts it again", "muted"),
-            ]
-        if snapshot.phase in UP:
-            return [
-                Line(),
-                Line("nothing has been decoded yet", "muted"),
-                Line("m", "accent bold", "screen.measure").add(
-                    " measures the pending setting", "muted"
-                ),
-            ]
-        if snapshot.phase in ALIVE:
+            word = "failed" if phase is Phase.FAILED else "is gone"
+            what = Line(f"{self.look.glyphs.bad} the server {word}: {reason}", "bad")
+            log = Line("l", "accent bold", "screen.log").add(" shows its log, ", "muted")
+            start = Line("s", "accent bold", "screen.server").add(" starts it again", "muted")
+            return [Line(), what, log.extend(start)]
+        if phase in UP:
+            what = Line("nothing has been decoded yet", "muted")
+            return [Line(), what, measure.add(" measures the pending setting", "muted")]
+        if phase in ALIVE:
             since = duration(snapshot.at - snapshot.phase_since)
-            return [Line(), Line(f"the server is {snapshot.phase}, for {since}", "muted")]
-        return [
-            Line(),
-            Line("no server is running", "muted"),
-            Line("m", "accent bold", "screen.measure").add(" starts one and measures, ", "muted")
-            .add("s", "accent bold", "screen.server").add(" only starts it", "muted"),
-        ]
-
-
-__all__ = ["SpeedPanel"]
+            return [Line(), Line(f"the server is {phase}, for {since}", "muted")]
+        measure.add(" starts one and measures, ", "muted")
+        start = Line("s", "accent bold", "screen.server").add(" only starts it", "muted")
+        return [Line(), Line("no server is running", "muted"), measure.extend(start)]
