@@ -46,7 +46,8 @@ def dashboard(options: argparse.Namespace) -> int:
 
 
 def _need_terminal() -> None:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # it is drawn on stderr, so that stdout stays free for a person's redirection
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise UsageError(
             "the dashboard needs a terminal", "use `spectui measure` where there is none"
         )

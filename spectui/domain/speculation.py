@@ -121,15 +121,6 @@ def _lookup_knobs(name: str) -> tuple[Knob, ...]:
     table, flag = name.replace("-", "_"), f"--spec-{name}"
     return (
         Knob(
-            key=f"{table}.size_n",
-            flag=f"{flag}-size-n",
-            label="size_n",
-            default=12,
-            low=1,
-            high=1024,
-            help="tokens to look up: shorter finds more and is wrong more often",
-        ),
-        Knob(
             key=f"{table}.size_m",
             flag=f"{flag}-size-m",
             label="size_m",
@@ -138,6 +129,15 @@ def _lookup_knobs(name: str) -> tuple[Knob, ...]:
             high=1024,
             help="tokens to draft per step",
             is_length=True,
+        ),
+        Knob(
+            key=f"{table}.size_n",
+            flag=f"{flag}-size-n",
+            label="size_n",
+            default=12,
+            low=1,
+            high=1024,
+            help="tokens to look up: shorter finds more and is wrong more often",
         ),
         Knob(
             key=f"{table}.min_hits",
@@ -153,15 +153,6 @@ def _lookup_knobs(name: str) -> tuple[Knob, ...]:
 
 _MOD_KNOBS = (
     Knob(
-        key="ngram_mod.n_match",
-        flag="--spec-ngram-mod-n-match",
-        label="n_match",
-        default=24,
-        low=1,
-        high=1024,
-        help="tokens to look up",
-    ),
-    Knob(
         key="ngram_mod.n_max",
         flag="--spec-ngram-mod-n-max",
         label="n_max",
@@ -170,6 +161,15 @@ _MOD_KNOBS = (
         high=1024,
         help="tokens to draft per step",
         is_length=True,
+    ),
+    Knob(
+        key="ngram_mod.n_match",
+        flag="--spec-ngram-mod-n-match",
+        label="n_match",
+        default=24,
+        low=1,
+        high=1024,
+        help="tokens to look up",
     ),
     Knob(
         key="ngram_mod.n_min",

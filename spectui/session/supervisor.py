@@ -129,8 +129,9 @@ class Supervisor:
         self._process = self._launcher.launch(self.argv, port)
         self.client = self._clients(self.url)
         await self._until_ready(self._process, self.client)
-        with contextlib.suppress(RequestError):
-            self.build = await self.client.build() or self.build
+        if not self._engine.build:
+            with contextlib.suppress(RequestError):
+                self.build = await self.client.build()
         self._to(Phase.READY)
         self._watch = asyncio.create_task(self._watching(self._process))
 

@@ -21,6 +21,7 @@ from spectui.tui import glyphs as signs, themes
 from spectui.tui.bridge import Arrived, Bridge
 from spectui.tui.keys import ACTS
 from spectui.tui.look import Look
+from spectui.tui.screens.confirm import Confirm
 from spectui.tui.screens.dashboard import Dashboard
 from spectui.tui.widgets.panel import EMPTY
 
@@ -161,8 +162,8 @@ class SpectuiApp(App[int]):
         )
 
     def action_ask_to_quit(self) -> None:
-        """Quit from anywhere; the dashboard asks first where something would be lost."""
-        if self.screen is self._dashboard or len(self.screen_stack) < 2:
-            self._dashboard.action_quit()
+        """Quit from anywhere; asked a second time, without a question."""
+        if isinstance(self.screen, Confirm) and self.screen.leaves:
+            self.screen.action_agree()
         else:
-            self.exit(return_code=0)
+            self._dashboard.action_quit()

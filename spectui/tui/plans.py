@@ -10,7 +10,7 @@ from spectui.domain.samples import Snapshot
 from spectui.domain.speculation import Speculation
 from spectui.domain.text import clean
 from spectui.tui.reading import busy
-from spectui.tui.words import duration, plural
+from spectui.tui.words import duration
 
 LONG_START: Final = 10.0
 """Seconds that a start may take without a question before it."""
@@ -108,5 +108,5 @@ def _under_way(snapshot: Snapshot) -> str:
     if activity.seconds_left is not None:
         text += f", {duration(activity.seconds_left)} left"
     if activity.done:
-        text += f". What {plural(activity.done, 'prompt')} gave is kept"
+        text += ". Answered prompts are kept"
     return f"{text}."

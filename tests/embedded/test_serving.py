@@ -209,7 +209,7 @@ def test_a_missing_model_ends_with_one_readable_line(tmp_path: Path) -> None:
         assert engine.wait() == 1
         log = engine.log.read_text()
     assert "failed to open GGUF file" in log
-    assert log.splitlines()[-1].startswith("error: failed to start with model '")
+    assert log.splitlines()[-1].startswith("error: the server did not start (model '")
 
 
 def test_a_file_that_is_no_model_ends_with_status_1(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_missing_draft_model_is_named(tmp_path: Path) -> None:
         assert engine.wait() == 1
         log = engine.log.read_text()
     assert "failed to load draft model, 'none.gguf'" in log
-    assert "and draft model 'none.gguf'" in log.splitlines()[-1]
+    assert ", draft model 'none.gguf')" in log.splitlines()[-1]
 
 
 def test_version_is_printed_on_stderr() -> None:

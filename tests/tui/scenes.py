@@ -17,7 +17,9 @@ from spectui.domain.samples import (
     Gpu,
     Host,
     InFlight,
+    Level,
     Mark,
+    Notice,
     SettledPoint,
     Snapshot,
     SourceState,
@@ -216,3 +218,104 @@ def done() -> Snapshot:
     second = run(2, draft_simple(8), (first.ended or 0) + 2, gain=0.95)
     third = run(3, draft_simple(4), (second.ended or 0) + 2, gain=1.08)
     return told(up(idle(at=(third.ended or 0) + 5), draft_simple(4)), [first, second, third])
+
+
+HOSTILE = "[bold red]x[/] \x1b[2J\x1b]0;owned\x07 \u202eevil [@click=app.exit]click[/]"
+
+
+def hostile() -> Snapshot:
+    """Return text from outside that means harm, in every place where there is some."""
+    snapshot = done()
+    notice = Notice(1, snapshot.at, Level.ERROR, f"notice {HOSTILE}")
+    return replace(
+        snapshot,
+        title=HOSTILE,
+        target=f"target {HOSTILE}",
+        draft=f"draft {HOSTILE}",
+        engine=EngineInfo("binary", HOSTILE),
+        reason=f"reason {HOSTILE}",
+        log=(f"log {HOSTILE}",),
+        gpus=(replace(GPU, name=f"gpu {HOSTILE}"),),
+        marks=tuple(replace(mark, label=HOSTILE) for mark in snapshot.marks),
+        notices=(notice,),
+        phase=Phase.GONE,
+    )
+
+
+def long_names() -> Snapshot:
+    """Return names that fit nowhere."""
+    kind = Speculation.of(
+        "ngram-map-k4v",
+        {
+            "ngram_map_k4v.size_m": 24,
+            "ngram_map_k4v.size_n": 8,
+            "ngram_map_k4v.min_hits": 2,
+        },
+    )
+    first = run(1, OFF, 100.0)
+    second = run(2, kind, (first.ended or 0) + 2, gain=1.1)
+    snapshot = told(up(idle(at=(second.ended or 0) + 5), kind), [first, second])
+    return replace(
+        snapshot,
+        target="Some-Very-Long-Model-Name-70B-Instruct-2507-UD-Q4_K_XL-00001-of-00002" * 2,
+        draft="Another-Very-Long-Draft-Name-0.6B-Instruct-Q8_0",
+        engine=EngineInfo("embedded", "xllamacpp 2026.10.11549 (b11549, 0123abcd)"),
+        gpus=(GPU, replace(GPU, index=1, utilisation=None, power=None, sm_clock=None)),
+        speculation=kind,
+    )
+
+
+def many() -> Snapshot:
+    """Return forty runs, one cut short, one stopped, one with failures."""
+    runs = [run(1, OFF, 100.0, count=12, planned=12)]
+    for number in range(2, 41):
+        begin = (runs[-1].ended or runs[-1].requests[-1].ended) + 2
+        speculation = draft_simple(1 + number % 16, p_min=0.05 * (number % 5))
+        runs.append(run(number, speculation, begin, count=12, planned=12))
+    failed_ = replace(runs[10].requests[3], error="the server closed the connection")
+    runs[10] = replace(runs[10], requests=(*runs[10].requests[:3], failed_))
+    runs[20] = replace(runs[20], stopped="cancelled")
+    snapshot = told(idle(at=(runs[-1].ended or 0) + 2), runs)
+    return up(snapshot, runs[-1].arm.speculation)
+
+
+def unverified() -> Snapshot:
+    """Return a baseline that drafted after all."""
+    broken = run(1, OFF, 100.0, count=4, planned=4)
+    drafted = replace(broken.requests[0].timings, drafted=12, accepted=3)
+    broken = replace(
+        broken, requests=(replace(broken.requests[0], timings=drafted), *broken.requests[1:])
+    )
+    return told(up(idle(at=(broken.ended or 0) + 2), OFF), [broken])
+
+
+def stale() -> Snapshot:
+    """Return sources that stopped answering."""
+    snapshot = done()
+    before = snapshot.at - 12
+    return replace(
+        snapshot,
+        sources={
+            "gpu": SourceState("gpu", SourceStatus.FAILED, "driver not loaded", before),
+            "host": SourceState("host", SourceStatus.SLOW, "", before),
+            "metrics": SourceState("metrics", SourceStatus.SLOW, "", before),
+        },
+    )
+
+
+def cut_short() -> Snapshot:
+    """Return a run whose drafts p_min cut short."""
+    first = run(1, OFF, 100.0, count=6, planned=6)
+    second = run(2, draft_simple(8, p_min=0.6), (first.ended or 0) + 2, count=6, planned=6)
+    short = tuple(
+        replace(
+            one,
+            acceptance=replace(
+                one.acceptance, drafted=round((one.acceptance.drafts if one.acceptance else 0) * 5.1)
+            ),
+        )
+        for one in second.requests
+        if one.acceptance is not None
+    )
+    second = replace(second, requests=short)
+    return told(up(idle(at=(second.ended or 0) + 2), second.arm.speculation), [first, second])

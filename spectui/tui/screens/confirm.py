@@ -16,7 +16,7 @@ from spectui.tui.screens.dialogue import Dialogue
 class Confirm(Dialogue[bool]):
     """Says what will happen and how long it takes; True to go on.
 
-    ``again`` names keys that agree too, so that the key which asked may be pressed twice.
+    ``leaves`` is for the question before quitting: q agrees too, so that it may be pressed twice.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -24,12 +24,13 @@ class Confirm(Dialogue[bool]):
         Binding("n", "close", "no", id="confirm.no"),
     ]
 
-    def __init__(self, title: str, said: str, yes: str, again: str = "") -> None:
+    def __init__(self, title: str, said: str, yes: str, *, leaves: bool = False) -> None:
         """Take plain texts; ``yes`` is the button's."""
         super().__init__()
         self._title, self._said, self._yes = title, said, yes
-        if again:
-            self._bindings.bind(again, "agree")
+        self.leaves = leaves
+        if leaves:
+            self._bindings.bind("q", "agree")
 
     def compose(self) -> ComposeResult:
         """Yield the question and two buttons."""

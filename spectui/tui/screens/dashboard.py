@@ -59,7 +59,7 @@ class Dashboard(Screen[None]):
     VERTICAL_BREAKPOINTS = [  # noqa: RUF012  # Textual annotates it
         (0, "-tiny-height"),
         (MIN_HEIGHT, "-short"),
-        (30, "-tall"),
+        (33, "-tall"),
     ]
 
     snapshot: var[Snapshot] = var(EMPTY, init=False)
@@ -101,8 +101,7 @@ class Dashboard(Screen[None]):
         width, height = event.size
         self.query_one("#too-small-text", Static).update(
             Content(
-                f"This terminal has {width}×{height} cells; "
-                f"the dashboard needs {MIN_WIDTH}×{MIN_HEIGHT}. q quits."
+                f"{width}×{height} is too small: {MIN_WIDTH}×{MIN_HEIGHT} needed, q quits"
             )
         )
 
@@ -240,7 +239,7 @@ class Dashboard(Screen[None]):
                 self.app.exit(return_code=0)
 
         said = plans.quitting(self.snapshot)
-        self.app.push_screen(Confirm("quit", said, "quit", again="q,ctrl+c,ctrl+q"), answered)
+        self.app.push_screen(Confirm("quit", said, "quit", leaves=True), answered)
 
     # what a person does: the view
 

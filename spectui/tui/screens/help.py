@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,8 +15,12 @@ from textual.widgets import Static
 
 from spectui.domain.phases import Phase
 from spectui.tui.keys import ACTS
+from spectui.tui.line import wrap
 from spectui.tui.look import Look
 from spectui.tui.screens.dialogue import Dialogue
+
+WIDTH: Final = 74
+"""Cells of text; on a narrower terminal lines break once more."""
 
 READING = (
     (
@@ -60,11 +64,11 @@ class Help(Dialogue[None]):
     def _text(self) -> Content:
         strong, quiet = self._style("accent bold"), self._style("muted")
         parts: list[Content | str | tuple[str, Style]] = []
-        for group, acts in groupby(sorted(ACTS, key=attrgetter("group")), attrgetter("group")):
+        for group, acts in groupby(ACTS, attrgetter("group")):
             parts.append((f"{group}\n", self._style("text bold")))
             for act in acts:
                 parts += [(f"  {act.shown:8}", strong), f"{act.title}\n"]
-                parts.append((f"          {act.help}\n", quiet))
+                parts += [(f"          {row}\n", quiet) for row in wrap(act.help, WIDTH - 10, 3)]
             parts.append("\n")
         parts.append(("Signs\n", self._style("text bold")))
         glyphs = self._look.glyphs
@@ -80,7 +84,8 @@ class Help(Dialogue[None]):
         ]
         parts.append(("Figures\n", self._style("text bold")))
         for name, what in READING:
-            parts += [(f"  {name:13}", strong), (f"{what}\n", quiet)]
+            for i, row in enumerate(wrap(what, WIDTH - 15, 4)):
+                parts += [(f"  {'' if i else name:13}", strong), (f"{row}\n", quiet)]
         return Content.assemble(*parts)
 
     def _style(self, tone: str) -> Style:

@@ -151,7 +151,7 @@ def _widths(width: int) -> dict[str, int]:
     chosen = [(key, cells) for key, _, cells, least in COLUMNS if width >= least]
     left = width - sum(cells + 2 for _, cells in chosen)
     noted = any(key == "note" for key, _ in chosen)
-    arm = max(left * 11 // 20 if noted else left, 8)
+    arm = max(min(left * 11 // 20, 36) if noted else left, 8)
     return {key: cells or (arm if key == "arm" else max(left - arm, 4)) for key, cells in chosen}
 
 

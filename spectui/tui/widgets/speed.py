@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spectui.domain.phases import ALIVE, UP, Phase
 from spectui.domain.text import clean
-from spectui.tui.line import Line
+from spectui.tui.line import Line, wrap
 from spectui.tui.reading import baseline_tps, current, signs
 from spectui.tui.render import speed
 from spectui.tui.widgets.panel import Panel
@@ -48,19 +48,19 @@ class SpeedPanel(Panel):
             signs=signs(snapshot.runs, self.look.glyphs),
             baseline=baseline_tps(snapshot),
         )
-        return speed.draw(chart, width, height, self.look.glyphs) or self._empty()
+        return speed.draw(chart, width, height, self.look.glyphs) or self._empty(width)
 
-    def _empty(self) -> list[Line]:
+    def _empty(self, width: int) -> list[Line]:
         snapshot = self.snapshot
         phase = snapshot.phase
         measure = Line("m", "accent bold", "screen.measure")
         if phase in {Phase.FAILED, Phase.GONE}:
             reason = clean(snapshot.reason, limit=200) or "see the log"
             word = "failed" if phase is Phase.FAILED else "is gone"
-            what = Line(f"{self.look.glyphs.bad} the server {word}: {reason}", "bad")
+            said = wrap(f"{self.look.glyphs.bad} the server {word}: {reason}", width, 4)
             log = Line("l", "accent bold", "screen.log").add(" shows its log, ", "muted")
             start = Line("s", "accent bold", "screen.server").add(" starts it again", "muted")
-            return [Line(), what, log.extend(start)]
+            return [Line(), *(Line(text, "bad") for text in said), log.extend(start)]
         if phase in UP:
             what = Line("nothing has been decoded yet", "muted")
             return [Line(), what, measure.add(" measures the pending setting", "muted")]
