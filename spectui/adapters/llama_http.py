@@ -45,7 +45,9 @@ class LlamaClient:
             transport=transport,
             trust_env=False,  # a proxy of the environment must not see, or break, loopback
             timeout=httpx.Timeout(_HEALTH),
-            limits=httpx.Limits(max_connections=8, max_keepalive_connections=4),
+            # llama-server closes a connection when it likes, and a request sent into that moment
+            # is lost; on loopback a new one costs a tenth of a millisecond
+            limits=httpx.Limits(max_connections=8, max_keepalive_connections=0),
         )
 
     async def health(self) -> bool:

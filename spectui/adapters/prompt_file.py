@@ -31,6 +31,7 @@ OWN_TASK: Final = "own"
 """The task of a prompt that names none."""
 
 ROLES: Final = ("system", "user", "assistant")
+ONE_OBJECT: Final = 'each line of JSONL is one object like {"prompt": "…"}'
 KEYS: Final = ("prompt", "messages", "task", "id")
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Files above this are refused: they are no prompts, and each run would send them all."""
@@ -128,6 +129,9 @@ def _read(path: Path) -> str:
         raise WorkloadError(
             f"{shown} is larger than {MAX_BYTES // 1024**2} MB", "keep the prompts that matter"
         )
+    if b"\0" in data:
+        # UTF-16 of plain English passes for UTF-8 with a NUL after each letter
+        raise WorkloadError(f"{shown} holds NUL bytes, it is no UTF-8 text", "save it as UTF-8")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -139,9 +143,10 @@ def _read(path: Path) -> str:
 
 def _parse(text: str, shown: str, *, jsonl: bool) -> Iterator[Prompt]:
     # not splitlines: it also splits at U+2028 and form feeds, which may stand in a prompt
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = [
         (number, stripped)
-        for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1)
+        for number, line in enumerate(text.split("\n"), 1)
         if (stripped := line.strip())
     ]
     if jsonl or (lines and lines[0][1].startswith("{")):
@@ -187,15 +192,12 @@ class _Record:
             value: object = json.loads(line)
         except json.JSONDecodeError as error:
             what = f"{where}: not valid JSON ({error.msg} at column {error.colno})"
-            raise WorkloadError(what, "each line is one JSON object") from None
+            raise WorkloadError(what, ONE_OBJECT) from None
         except (RecursionError, ValueError):
             # nesting without end, or a number with thousands of digits
-            what = f"{where}: JSON that cannot be read"
-            raise WorkloadError(what, "each line is one JSON object") from None
+            raise WorkloadError(f"{where}: JSON that cannot be read", ONE_OBJECT) from None
         if not isinstance(value, dict):
-            raise self.error(
-                f"a JSON {_kind(value)}", 'each line is one JSON object like {"prompt": "…"}'
-            )
+            raise self.error(f"{_kind(value)}, not an object", ONE_OBJECT)
         self._unknown(value)
         self.id = self._name(value, "id")
         self.task = self._name(value, "task") or OWN_TASK
@@ -205,10 +207,10 @@ class _Record:
         return WorkloadError(f"{self.where}: {what}", fix)
 
     def _unknown(self, value: dict[str, object]) -> None:
-        """Refuse a misspelt key, but let other people's extra keys be."""
+        """Name the misspelt key of a line without a prompt; extra keys of other tools may stay."""
         for key in value:
             close = nearest(key, KEYS) if key not in KEYS else ""
-            if close and close not in value and not {"prompt", "messages"} & value.keys():
+            if close in {"prompt", "messages"} and not {"prompt", "messages"} & value.keys():
                 raise self.error(f"unknown key {clean(key, limit=40)!r}", f"did you mean {close}?")
 
     def _name(self, value: dict[str, object], key: str) -> str | None:
@@ -240,7 +242,9 @@ class _Record:
         found = tuple(self._message(item, n) for n, item in enumerate(messages, 1))
         if found[-1][0] != "user":
             # some templates refuse it, others go on writing the given answer
-            raise self.error(f"the last message is of {found[-1][0]}", "the last one must be user's")
+            raise self.error(
+                f"the last message is of {found[-1][0]}", "the last one must be user's"
+            )
         return found
 
     def _message(self, item: object, number: int) -> tuple[str, str]:
@@ -249,8 +253,8 @@ class _Record:
             raise self.error(f"{name} is {_kind(item)}", 'it must be {"role": …, "content": …}')
         role = item.get("role")
         if role not in ROLES:
-            given = clean(role, limit=40) if isinstance(role, str) else _kind(role)
-            raise self.error(f"{name} has the role {given!r}", f"allowed are {', '.join(ROLES)}")
+            given = repr(clean(role, limit=40)) if isinstance(role, str) else _kind(role)
+            raise self.error(f"the role of {name} is {given}", f"allowed are {', '.join(ROLES)}")
         return str(role), self._text(item.get("content"), f"the content of {name}")
 
     def _text(self, text: object, name: str) -> str:

@@ -144,16 +144,28 @@ def summarise(run: Run) -> Summary:
         tokens=sum(r.timings.predicted_n for r in answered),
         decode_tps=geometric_mean(speeds),
         spread=_spread(speeds),
-        acceptance=sum(
-            (r.acceptance or Acceptance(r.timings.drafted, r.timings.accepted) for r in answered),
-            Acceptance(),
-        ),
+        acceptance=_acceptance(answered),
         first_token=geometric_mean(waits),
         by_task={
             task: geometric_mean([tps for _, tps in rows]) or 0.0
             for task, rows in groupby(by_task, key=lambda row: row[0])
         },
     )
+
+
+def _acceptance(answered: Sequence[Request]) -> Acceptance:
+    """Return what happened to drafts, over the requests whose counters were read.
+
+    Where none was read the stream's own counts are all there is: they know no drafts, hence no
+    mean length and no positions. Adding both kinds up would make either of them wrong.
+    """
+    read = [r.acceptance for r in answered if r.acceptance is not None]
+    if not read:
+        return sum(
+            (Acceptance(r.timings.drafted, r.timings.accepted) for r in answered), Acceptance()
+        )
+    total = sum(read, Acceptance())
+    return total if len(read) == len(answered) else replace(total, exact=False)
 
 
 def _spread(speeds: Sequence[float]) -> float | None:

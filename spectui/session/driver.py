@@ -149,9 +149,13 @@ class Driver:
         while True:
             try:
                 after = await self._client.counters()
-            except RequestError:
-                self._counters = None
-                return None
+            except RequestError as error:
+                # an answer is an answer; silence may be a moment's
+                if error.status is not None or self._clock() > deadline:
+                    self._counters = None
+                    return None
+                await asyncio.sleep(0.1)
+                continue
             slack = resolution(after.predicted)
             settled = after.predicted is None or after.predicted >= wanted - slack
             if settled or self._clock() > deadline:

@@ -83,6 +83,7 @@ class SpectuiApp(App[int]):
             themes.folders() if theme_folders is None else theme_folders, theme
         )
         self.look = Look.of(self.current_theme, self._glyphs)
+        self.add_class(f"-frame-{self._glyphs.border}")
 
     def _load_themes(self, folders: Iterable[Path], wanted: str | None) -> tuple[str, ...]:
         found, problems = themes.load(folders)

@@ -79,4 +79,4 @@ def trouble(snapshot: Snapshot, name: str) -> str:
     )
     if state.read_at is None:
         return said
-    return f"{said}; last reading {duration(snapshot.at - state.read_at)} ago"
+    return f"last reading {duration(snapshot.at - state.read_at)} ago, {said}"

@@ -5,8 +5,11 @@
   ``--spec-synth-rates``) almost no draft is accepted.
 - The *twin draft* is the target with its matrices re-quantised: most drafts are accepted, each
   costs as much as a token of the target, and so speculation is really slower.
+- The *wide target* is the target with its matrices in F32, several times slower to run. With the
+  target itself as its draft, almost everything is accepted and speculation is really faster.
 
-As a script: ``python tests/real/models.py TARGET OUTDIR`` writes both and prints their paths.
+As a script: ``python tests/real/models.py TARGET OUTDIR`` writes the two drafts and prints their
+paths.
 """
 
 from __future__ import annotations
@@ -101,6 +104,11 @@ def write_twin_draft(
             else:
                 writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
     return out
+
+
+def write_wide_target(target: Path, out: Path) -> Path:
+    """Write ``target`` with its matrices in F32 (SmolLM2: 540 MB). Returns ``out``."""
+    return write_twin_draft(target, out, kind=GGMLQuantizationType.F32)
 
 
 def _random_layer(vocabulary: int, seed: int) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

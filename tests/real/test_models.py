@@ -11,7 +11,7 @@ np: Any = pytest.importorskip("numpy")
 gguf: Any = pytest.importorskip("gguf")
 
 from binary import find_binary  # noqa: E402  (these need gguf, which may be absent)
-from models import find_target, write_tiny_draft, write_twin_draft  # noqa: E402
+from models import find_target, write_tiny_draft, write_twin_draft, write_wide_target  # noqa: E402
 from server import serving  # noqa: E402
 
 WORDS = [f"w{number}" for number in range(300)]
@@ -98,6 +98,14 @@ def test_the_twin_draft_is_the_target_in_another_quantisation(target: Path, tmp_
     assert (after["output_norm.weight"].data == 1).all()
 
 
+def test_the_wide_target_has_the_targets_values_in_full_width(target: Path, tmp_path: Path) -> None:
+    wide = write_wide_target(target, tmp_path / "wide.gguf")
+    assert tokenizer_of(wide) == tokenizer_of(target)
+    old, new = (gguf.GGUFReader(path).tensors[0] for path in (target, wide))
+    assert new.tensor_type == gguf.GGMLQuantizationType.F32
+    assert (gguf.quants.dequantize(old.data, old.tensor_type) == new.data).all()
+
+
 def test_a_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF is not enough")
@@ -166,8 +174,8 @@ def test_made_up_acceptance_follows_the_rates_asked_for(
         *("--spec-synth-rates", ",".join(map(str, RATES))),
     )
     with serving(binary, *arguments, log=tmp_path / "log") as server:
-        for word in ("tin", "copper", "silver"):
-            server.chat(f"{PROMPT} It ends with a {word} box.", tokens=450, ignore_eos=True)
+        for seed in range(4):  # the server draws from the request's seed: one seed, one pattern
+            server.chat(PROMPT, tokens=400, ignore_eos=True, seed=seed)
         accepted = server.accepted_at()
         drafts = server.metrics()["spec_decode_num_drafts_total"]
     assert drafts > 100

@@ -307,15 +307,10 @@ def cut_short() -> Snapshot:
     """Return a run whose drafts p_min cut short."""
     first = run(1, OFF, 100.0, count=6, planned=6)
     second = run(2, draft_simple(8, p_min=0.6), (first.ended or 0) + 2, count=6, planned=6)
-    short = tuple(
-        replace(
-            one,
-            acceptance=replace(
-                one.acceptance, drafted=round((one.acceptance.drafts if one.acceptance else 0) * 5.1)
-            ),
-        )
-        for one in second.requests
-        if one.acceptance is not None
-    )
-    second = replace(second, requests=short)
+    short = []
+    for one in second.requests:
+        acceptance = one.acceptance or Acceptance()
+        drafted = round(acceptance.drafts * 6.4)
+        short.append(replace(one, acceptance=replace(acceptance, drafted=drafted)))
+    second = replace(second, requests=tuple(short))
     return told(up(idle(at=(second.ended or 0) + 2), second.arm.speculation), [first, second])

@@ -48,6 +48,7 @@ class Axis:
 
     low: float
     high: float
+    step: float
     ticks: tuple[float, ...]
 
     def row(self, tps: float, rows: int) -> int:
@@ -68,12 +69,11 @@ def scale(values: Sequence[float], rows: int) -> Axis:
     rough = span / max(rows / 3, 1)
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough)
-    bottom = math.floor(low / step) * step
-    top = math.ceil(high / step) * step
-    if top == bottom:
-        top += step
-    count = round((top - bottom) / step)
-    return Axis(bottom, top, tuple(bottom + i * step for i in range(count + 1)))
+    # limits on fifths of a step: they hold still for a while, and waste less than whole steps
+    bottom = math.floor(low / step * 5) * step / 5
+    top = max(math.ceil(high / step * 5) * step / 5, bottom + step / 5)
+    count = range(math.ceil(bottom / step), math.floor(top / step) + 1)
+    return Axis(bottom, top, step, tuple(i * step for i in count))
 
 
 def draw(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -229,8 +229,9 @@ def _write(cells: _Cells, x: int, y: int, text: str, tone: str) -> None:
 
 
 def _tick(value: float, axis: Axis) -> str:
-    step = axis.ticks[1] - axis.ticks[0]
-    return f"{value:.0f}" if step >= 1 else f"{value:.1f}" if step >= 0.1 else f"{value:.2f}"
+    if axis.step >= 1:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if axis.step >= 0.1 else f"{value:.2f}"
 
 
 def _time(first: int, step: float, now: float, columns: int, gutter: int) -> Line:

@@ -44,6 +44,7 @@ MIN_HEIGHT: Final = 18
 VIEWS: Final = ("speed", "decay", "machine")
 
 Job = Callable[[], Future[Any]]
+Then = Callable[[object, str], None]
 
 
 class Dashboard(Screen[None]):
@@ -74,6 +75,7 @@ class Dashboard(Screen[None]):
         super().__init__()
         self._controls = controls
         self._starts = plans.StartTimes()
+        self._stopped = False
 
     def compose(self) -> ComposeResult:
         """Yield the panels; CSS decides which of them are shown at which size."""
@@ -83,10 +85,10 @@ class Dashboard(Screen[None]):
         with Horizontal(id="charts"):
             yield SpeedPanel(id="speed").data_bind(*seen)
             yield DecayPanel(id="decay").data_bind(*seen, Dashboard.against, Dashboard.conditional)
+        yield MachinePanel(id="machine").data_bind(*seen)
         with Horizontal(id="desk"):
             yield Knobs(id="knobs").data_bind(*seen, Dashboard.pending, Dashboard.problems)
             yield RunsPanel(id="runs").data_bind(*seen, Dashboard.against)
-        yield MachinePanel(id="machine").data_bind(*seen)
         yield LogTail(id="logtail").data_bind(*seen)
         yield KeysBar(id="keys").data_bind(*seen)
         with Vertical(id="too-small"):
@@ -100,9 +102,7 @@ class Dashboard(Screen[None]):
         """Say how much is missing, where it is."""
         width, height = event.size
         self.query_one("#too-small-text", Static).update(
-            Content(
-                f"{width}×{height} is too small: {MIN_WIDTH}×{MIN_HEIGHT} needed, q quits"
-            )
+            Content(f"{width}×{height} is too small: {MIN_WIDTH}×{MIN_HEIGHT} needed, q quits")
         )
 
     # what comes in
@@ -118,16 +118,12 @@ class Dashboard(Screen[None]):
         """Ask at once whether a server would take it."""
         self.problems = self._controls.check(pending.speculation)
 
-    def watch_look(self, look: Look) -> None:
-        """Frames of characters that the terminal has."""
-        for name in ("round", "solid", "ascii"):
-            self.set_class(look.glyphs.border == name, f"-frame-{name}")
-
     def on_ended(self, event: Ended) -> None:
         """Tell of a failure, or go on with what waited for this."""
         event.stop()
         if event.error:
-            self._tell(event.error, "error")
+            # what a person has stopped is no failure, though the job ends with an error
+            self._tell(event.error, "information" if self._stopped else "error")
         if event.then is not None:
             event.then(event.result, event.error)
 
@@ -212,7 +208,7 @@ class Dashboard(Screen[None]):
     def action_server(self) -> None:
         """Start the server, or stop it."""
         if self.snapshot.phase in ALIVE:
-            self._ask(plans.stopping(self.snapshot), self._controls.stop_server)
+            self._ask(plans.stopping(self.snapshot), self._controls.stop_server, ends=True)
         elif self._valid():
             wanted = self.pending.speculation
             self._start(lambda: self._controls.launch(wanted))
@@ -222,11 +218,11 @@ class Dashboard(Screen[None]):
         if self.pending.typed is not None:
             self.pending = self.pending.settle()
         elif reading.busy(self.snapshot):
-            self._start(self._controls.cancel)
+            self._stop(self._controls.cancel)
 
     def action_export(self) -> None:
         """Ask where to write the profile."""
-        self.app.push_screen(Export(self._controls, plans.export(self.snapshot)))
+        self.app.push_screen(Export(self._controls, plans.export(self.snapshot), self.look.glyphs))
 
     def action_quit(self) -> None:
         """Quit; ask once while something is under way."""
@@ -286,24 +282,33 @@ class Dashboard(Screen[None]):
         self.pending = self.pending.settle()
         return True
 
-    def _ask(self, plan: plans.Plan, job: Job) -> None:
-        """Do the job at once, or after a question where it interrupts or takes long."""
+    def _ask(self, plan: plans.Plan, job: Job, *, ends: bool = False) -> None:
+        """Do the job at once, or after a question where it interrupts or takes long.
+
+        ``ends`` is for a job that itself ends the one under way.
+        """
+        begin = self._stop if ends else self._start
         if not plan.question:
-            self._start(job)
+            begin(job)
             return
 
         def answered(agreed: bool | None) -> None:  # noqa: FBT001  # Textual's callback
             if not agreed:
                 return
-            if reading.busy(self.snapshot):
+            if reading.busy(self.snapshot) and not ends:
                 # a session at work refuses the next job: stop this one first
-                self._start(self._controls.cancel, lambda _result, _error: self._start(job))
+                self._stop(self._controls.cancel, lambda _result, _error: self._start(job))
             else:
-                self._start(job)
+                begin(job)
 
         self.app.push_screen(Confirm(plan.title, plan.question, plan.yes), answered)
 
-    def _start(self, job: Job, then: Callable[[object, str], None] | None = None) -> None:
+    def _stop(self, job: Job, then: Then | None = None) -> None:
+        self._start(job, then)
+        self._stopped = True
+
+    def _start(self, job: Job, then: Then | None = None) -> None:
+        self._stopped = False
         try:
             follow(job(), self, then)
         except SpectuiError as error:

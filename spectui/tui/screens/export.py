@@ -11,16 +11,17 @@ from spectui.domain.errors import SpectuiError
 from spectui.domain.text import clean
 from spectui.session.controls import Controls
 from spectui.tui.bridge import Ended, follow
+from spectui.tui.glyphs import Glyphs
 from spectui.tui.screens.dialogue import Dialogue
 
 
 class Export(Dialogue[None]):
     """Asks for a path, writes, and says where it went or why it could not."""
 
-    def __init__(self, controls: Controls, what: str) -> None:
+    def __init__(self, controls: Controls, what: str, glyphs: Glyphs) -> None:
         """Take the session, and in plain words what would be written."""
         super().__init__()
-        self._controls, self._what = controls, what
+        self._controls, self._what, self._glyphs = controls, what, glyphs
         self._done = False
 
     def compose(self) -> ComposeResult:
@@ -81,7 +82,7 @@ class Export(Dialogue[None]):
             self._say(f"written to {event.result}; enter closes", "-good")
 
     def _say(self, text: str, kind: str) -> None:
-        signs = {"-bad": "✗ ", "-good": "✓ "}
+        signs = {"-bad": f"{self._glyphs.bad} ", "-good": f"{self._glyphs.good} "}
         outcome = self.query_one("#outcome", Static)
         outcome.set_class(kind == "-bad", "-bad").set_class(kind == "-good", "-good")
         outcome.update(Content(signs.get(kind, "") + clean(text, limit=500)))

@@ -62,6 +62,9 @@ class AnswerPanel(Panel):
             return Line(f"{self.look.glyphs.bad} {word}: {reason}", "bad").add(
                 "  l log", "accent", "screen.log"
             )
+        unfit = next((run.unverified for run in reversed(snapshot.runs) if run.unverified), "")
+        if unfit and snapshot.baseline is None:
+            return Line(f"{self.look.glyphs.warn} {unfit}: it cannot be compared with", "warn")
         if busy(snapshot):
             return Line("  ").add("the answer forms as prompts are answered in pairs", "muted")
         if snapshot.answer.tone is Tone.WAITING:

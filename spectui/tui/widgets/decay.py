@@ -34,23 +34,24 @@ class DecayPanel(Panel):
         return curves(self.snapshot, self.look.glyphs, self.against, conditional=self.conditional)
 
     def heading(self) -> Line:
-        """Return the title, with the kind and what is wrong with the source."""
-        kind = "conditional" if self.conditional else "unconditional"
-        line = Line("acceptance by position", "muted bold").add(f", {kind}", "muted")
+        """Return the title, with what is wrong with the source."""
+        line = Line("acceptance by position", "muted bold")
         wrong = trouble(self.snapshot, "metrics")
         if wrong:
             line.add(f"  {self.look.glyphs.warn} {wrong}", "warn")
         return line
 
     def caption(self) -> Line:
-        """Return ``rate 63 % · mean length 3.5`` of the current arm."""
+        """Return ``rate 63 % · mean length 3.5 · unconditional`` of the current arm."""
         shown = self._curves()
         if not shown:
             return Line()
         acceptance = self.snapshot.summaries[shown[0].run].acceptance
         line = Line(f"{shown[0].sign.glyph} ", shown[0].sign.tone).add("rate ", "muted")
         line.add(percent(acceptance.rate), "text bold").add(" · mean length ", "muted")
-        return line.add(f"{acceptance.mean_length or 1:.1f}", "text bold")
+        line.add(f"{acceptance.mean_length or 1:.1f}", "text bold")
+        kind = "conditional" if self.conditional else "unconditional"
+        return line.add(f" · {kind}", "muted")
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Return the chart, or why there is none. A chart of equal content is not drawn again."""

@@ -14,7 +14,7 @@ from spectui.tui.pending import Pending
 from spectui.tui.widgets.panel import Panel
 from spectui.tui.words import number
 
-ARROWS: Final = 26
+ARROWS: Final = 23
 """Where the arrows stand, so that they stay put while the value changes."""
 
 FLAT: Final = 4
@@ -162,7 +162,7 @@ class Knobs(Panel, can_focus=True):
     def _flat(self, width: int, height: int) -> list[Line]:
         """Return everything in two or three lines."""
         line = Line()
-        self._head_flat(line, 0, "type")
+        self._head_flat(line, 0, "type" if width >= 70 else "")
         self._value(line, None, chosen=self.pending.row == 0)
         for row, knob in enumerate(self.pending.speculation.kind.knobs, 1):
             line.add("  ")
@@ -181,7 +181,8 @@ class Knobs(Panel, can_focus=True):
         chosen = self.pending.row == row
         click = f"screen.choose({row})"
         line.add(self.look.glyphs.cursor if chosen else " ", "accent bold", click)
-        line.add(f"{label} ", "text bold" if chosen else "muted", click)
+        if label:
+            line.add(f"{label} ", "text bold" if chosen else "muted", click)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Turn the chosen knob up."""

@@ -18,8 +18,14 @@ class MachinePanel(Panel):
     """One line per GPU and one for the host, in the same columns."""
 
     def heading(self) -> Line:
-        """Return the title."""
-        return Line("machine", "muted bold")
+        """Return the title, with the sources whose figures are old."""
+        line = Line("machine", "muted bold")
+        shown = {"gpu": bool(self.snapshot.gpus), "host": self.snapshot.host is not None}
+        for name, label in (("gpu", "GPU"), ("host", "CPU")):
+            wrong = trouble(self.snapshot, name)
+            if wrong and shown[name]:
+                line.add(f"  {self.look.glyphs.warn} {label}: {wrong}", "warn")
+        return line
 
     def rows(self, width: int) -> int:
         """Return one line per GPU (at least one) and one for the host."""
@@ -34,11 +40,6 @@ class MachinePanel(Panel):
         lines = [self._gpu(gpu, width) for gpu in shown] or [self._no_gpu()]
         if len(shown) < len(gpus):
             lines.append(Line(f"and {len(gpus) - len(shown)} more GPUs", "muted"))
-        wrong = trouble(self.snapshot, "gpu")
-        if wrong and gpus:
-            lines[-1] = (
-                Line(f"{self.look.glyphs.warn} GPU: {wrong}", "warn").add("  ").extend(lines[-1])
-            )
         return [*lines[:room], self._host(width)]
 
     def _no_gpu(self) -> Line:
@@ -51,50 +52,53 @@ class MachinePanel(Panel):
         return Line("GPU   ", "muted").add(f"{self.look.glyphs.warn} {wrong}", "warn")
 
     def _gpu(self, gpu: Gpu, width: int) -> Line:
-        bar = 10 if width >= 100 else 6
+        bar, gap = _spacing(width)
         glyphs = self.look.glyphs
         line = Line(f"{'GPU ' + str(gpu.index):6}", "muted")
         use = gpu.utilisation
         line.extend(gauge(use / 100 if use is not None else None, bar, glyphs))
-        line.add(f" {_figure(use, 3)} %   ")
+        line.add(f" {_figure(use, 3)} %{gap}")
         used, total = gpu.memory_used, gpu.memory_total
         line.add("memory ", "muted")
         line.extend(gauge(used / total if used is not None and total else None, bar, glyphs))
         text = f"{gib(used) if used is not None else NONE}/{gib(total) if total else NONE} GiB"
-        line.add(f" {text:>13}   ")
+        line.add(f" {text:>13}{gap}")
         limit = f"/{gpu.power_limit:.0f}" if gpu.power_limit is not None else ""
-        line.add(f"{_figure(gpu.power, 3)}{limit} W   {_figure(gpu.temperature, 2)} °C   ")
+        line.add(f"{_figure(gpu.power, 3)}{limit} W{gap}{_figure(gpu.temperature, 2)} °C{gap}")
         line.add(f"{_figure(gpu.sm_clock, 4)} MHz")
         name = Line("   ").add(shorten(clean(gpu.name, limit=60), 26), "muted")
         return line.extend(name) if line.width + name.width <= width else line
 
     def _host(self, width: int) -> Line:
         host = self.snapshot.host
+        if host is not None:
+            return self._host_line(host, width)
         wrong = trouble(self.snapshot, "host")
-        if host is None:
-            return Line("CPU   ", "muted").add(
-                f"{self.look.glyphs.warn} {wrong}" if wrong else "waiting for the first reading",
-                "warn" if wrong else "muted",
-            )
-        line = self._host_line(host, width)
-        return line.add(f"   {self.look.glyphs.warn} {wrong}", "warn") if wrong else line
+        if wrong:
+            return Line("CPU   ", "muted").add(f"{self.look.glyphs.warn} {wrong}", "warn")
+        return Line("CPU   ", "muted").add("waiting for the first reading", "muted")
 
     def _host_line(self, host: Host, width: int) -> Line:
-        bar = 10 if width >= 100 else 6
+        bar, gap = _spacing(width)
         glyphs = self.look.glyphs
         line = Line("CPU   ", "muted").extend(gauge(host.cpu / 100, bar, glyphs))
-        line.add(f" {_figure(host.cpu, 3)} %   ").add("memory ", "muted")
+        line.add(f" {_figure(host.cpu, 3)} %{gap}").add("memory ", "muted")
         line.extend(gauge(host.memory_used / max(host.memory_total, 1), bar, glyphs))
         text = f"{gib(host.memory_used)}/{gib(host.memory_total)} GiB"
-        line.add(f" {text:>13}   ")
+        line.add(f" {text:>13}{gap}")
         if host.server_memory is not None:
             server = f"{gib(host.server_memory)} GiB"
             line.add("server ", "muted").add(server)
             if host.server_cpu is not None:
-                line.add(f", {host.server_cpu / 100:.1f}").add(f" of {host.cores} cores", "muted")
+                line.add(f", {host.server_cpu / 100:.1f}").add(f"/{host.cores} cores", "muted")
         else:
             line.add(f"{host.cores} cores", "muted")
         return line
+
+
+def _spacing(width: int) -> tuple[int, str]:
+    """Return the cells of a bar, and the blanks between two figures."""
+    return (10, "   ") if width >= 100 else (6, "  ")
 
 
 def _figure(value: float | None, width: int) -> str:

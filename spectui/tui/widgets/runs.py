@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
+from rich.cells import cell_len
 from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -27,15 +26,15 @@ Cell = tuple[str, str]
 """Text and tone."""
 
 COLUMNS: Final = (
-    # key, title, cells, and the least width of the table that has room for it
+    # key, title, least cells, and the least width of the table that has room for it
     ("sign", "", 1, 0),
-    ("arm", "arm", 0, 0),
-    ("tps", "tok/s", 6, 0),
+    ("arm", "arm", 8, 0),
+    ("tps", "tok/s", 5, 0),
     ("against", "vs baseline", 15, 0),
     ("rate", "accept", 6, 56),
-    ("length", "length", 6, 66),
-    ("done", "prompts", 7, 46),
-    ("note", "note", 0, 76),
+    ("length", "len", 4, 64),
+    ("done", "done", 5, 46),
+    ("note", "note", 10, 72),
 )
 RIGHT: Final = {"tps", "rate", "length", "done"}
 
@@ -59,10 +58,14 @@ class RunsPanel(Vertical):
         super().__init__(id=id)
         self._shown: dict[int, dict[str, Cell]] = {}
         self._columns: dict[str, int] = {}
+        self._width = 0
 
     def compose(self) -> ComposeResult:
         """Yield the table, and the words for while it is empty."""
-        table: DataTable[Text] = DataTable(cursor_type="row", zebra_stripes=False, cell_padding=1)
+        table: DataTable[Text] = DataTable(
+            cursor_type="row",
+            cursor_foreground_priority="renderable",  # an arm keeps its colour
+        )
         yield table
         yield Static(id="no-runs", markup=False)
 
@@ -73,9 +76,9 @@ class RunsPanel(Vertical):
             Content("no runs yet\nm measures the pending setting, and the baseline before it")
         )
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Give the columns the new width."""
-        self._rebuild(event.size.width)
+        self._rebuild(self.content_size.width)
 
     def watch_snapshot(self) -> None:
         """Show what changed."""
@@ -87,7 +90,7 @@ class RunsPanel(Vertical):
 
     def watch_look(self) -> None:
         """Show everything in the new colours."""
-        self._rebuild(self.size.width)
+        self._rebuild(self.content_size.width)
 
     @property
     def _table(self) -> DataTable[Text]:
@@ -100,41 +103,49 @@ class RunsPanel(Vertical):
             self.post_message(self.Chosen(int(event.row_key.value)))
 
     def _rebuild(self, width: int) -> None:
-        if not width or not self.is_mounted:
+        self._width = width
+        self._columns = {}
+        if width and self.is_mounted:
+            self._update()
+
+    def _fit(self, wanted: dict[int, dict[str, Cell]]) -> None:
+        """Give the columns the cells that their content needs, where that has changed."""
+        columns = widths(self._width - 2, wanted)
+        if columns == self._columns:
             return
-        table = self._table
-        at = table.cursor_row
-        table.clear(columns=True)
-        self._shown = {}
-        self._columns = _widths(width - 2)
-        for key, cells in self._columns.items():
-            title = next(name for known, name, *_ in COLUMNS if known == key)
-            table.add_column(
-                Text(title, justify="right" if key in RIGHT else "left"), width=cells, key=key
-            )
-        self._update()
-        table.move_cursor(row=at)
+        self._columns, self._shown = columns, {}
+        self._table.clear(columns=True)
+        for key, title, *_ in COLUMNS:
+            if key in columns:
+                justify: Literal["left", "right"] = "right" if key in RIGHT else "left"
+                self._table.add_column(Text(title, justify=justify), width=columns[key], key=key)
 
     def _update(self) -> None:
-        if not self._columns:
+        if not self._width:
             return
         snapshot, table = self.snapshot, self._table
         self.set_class(not snapshot.runs, "-empty")
-        wanted = rows(snapshot, self.look, self.against, self._columns)
+        wanted = rows(snapshot, self.look, self.against)
+        at = table.cursor_row
+        follow = at >= table.row_count - 1
+        self._fit(wanted)
         if list(self._shown) != list(wanted)[: len(self._shown)]:
             table.clear()
             self._shown = {}
+        fresh = len(self._shown) < len(wanted)
         for number, row in wanted.items():
             before = self._shown.get(number)
             if before is None:
-                table.add_row(*(self._text(key, row[key]) for key in row), key=str(number))
-                if table.cursor_row >= table.row_count - 2:
-                    table.move_cursor(row=table.row_count - 1)
+                table.add_row(
+                    *(self._text(key, row[key]) for key in self._columns), key=str(number)
+                )
                 continue
-            for key, cell in row.items():
-                if cell != before[key]:
-                    table.update_cell(str(number), key, self._text(key, cell))
+            for key in self._columns:
+                if row[key] != before[key]:
+                    table.update_cell(str(number), key, self._text(key, row[key]))
         self._shown = wanted
+        if fresh and wanted:
+            table.move_cursor(row=len(wanted) - 1 if follow else at)
 
     def _text(self, key: str, cell: Cell) -> Text:
         text, tone = cell
@@ -146,29 +157,33 @@ class RunsPanel(Vertical):
         )
 
 
-def _widths(width: int) -> dict[str, int]:
-    """Return the columns that have room, with their cells; arm and note share what is left."""
-    chosen = [(key, cells) for key, _, cells, least in COLUMNS if width >= least]
-    left = width - sum(cells + 2 for _, cells in chosen)
-    noted = any(key == "note" for key, _ in chosen)
-    arm = max(min(left * 11 // 20, 36) if noted else left, 8)
-    return {key: cells or (arm if key == "arm" else max(left - arm, 4)) for key, cells in chosen}
+def widths(width: int, wanted: dict[int, dict[str, Cell]]) -> dict[str, int]:
+    """Return the columns that ``width`` has room for, with their cells.
+
+    Arm and note get what their longest text needs; where both do not fit the arm gives way.
+    """
+    chosen = [(key, least) for key, _, least, room in COLUMNS if width >= room]
+    need = {
+        key: max([least, *(cell_len(row[key][0]) for row in wanted.values())])
+        for key, least in chosen
+    }
+    left = width - sum(need[key] + 2 for key in need if key not in {"arm", "note"}) - 2
+    if "note" in need:
+        left -= 2
+        need["note"] = min(need["note"], max(left - need["arm"], 10))
+        left -= need["note"]
+    need["arm"] = max(min(need["arm"], left), 8)
+    return need
 
 
-def rows(
-    snapshot: Snapshot, look: Look, against: int | None, columns: Sequence[str] | dict[str, int]
-) -> dict[int, dict[str, Cell]]:
-    """Return the cells of every run by its number, for the columns that are shown."""
+def rows(snapshot: Snapshot, look: Look, against: int | None) -> dict[int, dict[str, Cell]]:
+    """Return the cells of every run by its number."""
     marks = signs(snapshot.runs, look.glyphs)
     found = {}
     for run in snapshot.runs:
         summary = snapshot.summaries.get(run.number, Summary())
         cells = _cells(run, summary, snapshot, marks[run.number])
-        cells["note"] = _note(run, summary, snapshot, look, against)
-        if "note" not in columns and cells["note"][1] in {"bad", "warn"}:
-            # no room for a column of notes: what matters takes the place of what it spoils
-            cells["against"] = cells["note"]
-        found[run.number] = {key: cells[key] for key in columns}
+        found[run.number] = {**cells, "note": _note(run, summary, snapshot, look, against)}
     return found
 
 

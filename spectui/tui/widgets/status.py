@@ -40,7 +40,7 @@ class StatusLine(Panel):
         snapshot = self.snapshot
         state = self._state(snapshot)
         engine = self._engine(snapshot)
-        if width < state.width + engine.width + 34:
+        if width < state.width + engine.width + min(self._models(snapshot, 999).width, 44) + 5:
             engine = Line()
         end = Line().extend(state)
         if engine:
