@@ -13,7 +13,7 @@ from spectui.tui.look import Look
 from spectui.tui.reading import Curve
 from spectui.tui.words import plural
 
-LEGEND: Final = 22
+LEGEND: Final = 25
 """Cells that the legend takes where it stands beside the plot."""
 
 BESIDE: Final = 54
@@ -108,9 +108,9 @@ def _axis(text: str, glyphs: Glyphs) -> str:
 def _legend(curves: Sequence[Curve], glyphs: Glyphs, width: int) -> list[Line]:
     rows: list[Line] = []
     for curve in curves:
-        name = Line(f"{curve.sign.glyph} ", curve.sign.tone).outside(curve.name, "text")
-        rows.append(name.right(Line(ROLES[curve.role], "muted"), width))
-        rows.append(Line(f"  {plural(curve.drafts, 'draft')}", "muted"))
+        rows.append(Line(f"{curve.sign.glyph} ", curve.sign.tone).outside(curve.name, "text"))
+        role = f"{ROLES[curve.role]}, " if ROLES[curve.role] else ""
+        rows.append(Line(f"  {role}{plural(curve.drafts, 'draft')}", "muted"))
         if curve.mean_drafted is not None:
             rows.append(Line("  ").extend(_drafted(curve, glyphs)))
     if any(curve.cut for curve in curves):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rich.cells import cell_len
 from textual import events
 from textual.reactive import var
 
@@ -16,6 +17,9 @@ from spectui.tui.words import number
 
 ARROWS: Final = 23
 """Where the arrows stand, so that they stay put while the value changes."""
+
+ROOM: Final = 18
+"""Up to this many cells the running and the pending value stand side by side."""
 
 FLAT: Final = 4
 """Up to this many lines the knobs stand side by side."""
@@ -97,7 +101,9 @@ class Knobs(Panel, can_focus=True):
             return
         tone = "bad bold" if bad or (chosen and self.pending.problem) else "pending bold"
         if now and now != wanted:
-            line.add(now, "muted", click).add(f" {self.look.glyphs.arrow} ", tone, click)
+            if cell_len(now) + cell_len(wanted) <= ROOM:
+                line.add(now, "muted", click).add(" ")
+            line.add(f"{self.look.glyphs.arrow} ", tone, click)
         if chosen and self.pending.typed is not None:
             line.add(self.pending.typed, f"{tone} underline", click).add("_", tone, click)
         else:
@@ -140,6 +146,8 @@ class Knobs(Panel, can_focus=True):
             return f"{knob.help}; {_show(knob, knob.low)} to {_show(knob, knob.high)}", "muted"
         if wanted.is_off:
             return "nothing drafts: this is the baseline; t chooses a type", "muted"
+        if self._live is not None and self._live.type != wanted.type:
+            return f"{self._live.type} is running; {wanted.kind.summary}", "muted"
         drafts = "" if self.snapshot.has_draft else "; without a draft model some types are out"
         return f"{wanted.kind.summary}{drafts}", "muted"
 
