@@ -66,10 +66,13 @@ class Acceptance:
             else ()
         )
 
-    def cut_short(self, draft_length: int | None) -> bool:
-        """Whether drafts were on average over 5 % shorter than ``draft_length`` tokens."""
-        mean = self.mean_drafted
-        return mean is not None and draft_length is not None and mean < 0.95 * draft_length
+    def cut_short(self, draft_length: int | None, requests: int = 0) -> bool:
+        """Whether drafts were on average over 5 % shorter than ``draft_length`` tokens.
+
+        The last draft of each of ``requests`` answers is left out: the answer's own end cuts it.
+        """
+        whole = self.drafts - requests
+        return draft_length is not None and whole > 0 and self.drafted < 0.95 * draft_length * whole
 
     def __add__(self, other: Acceptance) -> Acceptance:
         return Acceptance(

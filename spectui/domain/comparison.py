@@ -160,7 +160,10 @@ def answer(
     runs: Iterable[Run], comparisons: Mapping[int, Comparison], baseline: int | None
 ) -> Answer:
     """Return what the runs say: which arm is faster and how sure that is, or to turn it off."""
+    runs = tuple(runs)
     arms = {run.number: run.arm for run in runs if not run.arm.is_baseline}
+    if runs and runs[-1].arm.is_baseline and runs[-1].ended is None and not arms:
+        return Answer(Tone.WAITING, "The baseline is being measured first")
     if baseline is None:
         if arms:
             return Answer(Tone.WAITING, "No baseline yet: measure it to compare with")

@@ -28,7 +28,8 @@ class Knob:
 
     ``key`` is its dotted path below ``[speculation]`` in a profile, ``flag`` llama-server's
     option, ``low`` and ``high`` the inclusive range outside which the server chokes, crashes or
-    quietly does something else, ``step`` what one press of a key moves it by.
+    quietly does something else, ``step`` what one press of a key moves it by. ``short`` is how
+    the name of an arm calls it, where that is not its label.
     """
 
     key: str
@@ -40,6 +41,7 @@ class Knob:
     help: str
     step: Number = 1
     is_length: bool = False
+    short: str = ""
 
     @property
     def integral(self) -> bool:
@@ -129,6 +131,7 @@ def _lookup_knobs(name: str) -> tuple[Knob, ...]:
             high=1024,
             help="tokens to draft per step",
             is_length=True,
+            short="m",
         ),
         Knob(
             key=f"{table}.size_n",
@@ -138,6 +141,7 @@ def _lookup_knobs(name: str) -> tuple[Knob, ...]:
             low=1,
             high=1024,
             help="tokens to look up: shorter finds more and is wrong more often",
+            short="n",
         ),
         Knob(
             key=f"{table}.min_hits",
@@ -274,20 +278,22 @@ class Speculation:
 
     @property
     def name(self) -> str:
-        """A short name for tables and charts: ``off``, ``n_max 4``, ``n_max 4, p_min 0.6``.
+        """A name for tables and charts: ``off``, ``n_max 4, p_min 0.6``, ``ngram-simple m8 n3``.
 
         The length is always named; any other knob only where it differs from its default.
         """
         if self.is_off:
             return "off"
-        shown = [
-            f"{knob.label} {value:g}"
+        told = [
+            (knob, value)
             for knob, value in self.acting()
             if knob.is_length or value != knob.default
         ]
+        short = " ".join(f"{knob.short}{value:g}" for knob, value in told if knob.short)
+        long = ", ".join(f"{knob.label} {value:g}" for knob, value in told if not knob.short)
         # the usual case needs no type in its name, and 80 columns are few
         head = [] if self.type == "draft-simple" else [self.type]
-        return " ".join([*head, ", ".join(shown)]).strip()
+        return " ".join(part for part in [*head, short, long] if part)
 
 
 def check(speculation: Speculation, *, has_draft: bool) -> tuple[tuple[str, str], ...]:

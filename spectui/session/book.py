@@ -18,7 +18,7 @@ from spectui.domain.samples import (
     SpeedPoint,
 )
 
-_POINTS = 1200  # in-flight points: ten minutes at two a second
+_POINTS = 2400  # in-flight points: ten minutes at four a second
 _SETTLED = 1000
 _MARKS = 50
 _NOTICES = 50

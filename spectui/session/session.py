@@ -41,6 +41,7 @@ from spectui.session.supervisor import Engine, Patience, Supervisor
 T = TypeVar("T")
 
 _TICK = 0.5  # s between two snapshots while something happens
+_BEAT = 0.25  # s between two points of in-flight speed
 _IDLE_TICK = 1.0
 _SPACING = 0.1  # s: news does not come faster than this
 _LOG_LINES = 200
@@ -302,15 +303,16 @@ class Session:
     async def _main(self) -> None:
         self._fresh, self._ending = asyncio.Event(), asyncio.Event()
         self._sampler.start()
-        ticking = asyncio.create_task(self._tick())
+        ticking = [asyncio.create_task(self._tick()), asyncio.create_task(self._beat())]
         try:
             await self._ending.wait()
         finally:
             await self._cancel_job()
             await self._sampler.stop()
             await self._supervisor.stop()
-            ticking.cancel()
-            await asyncio.gather(ticking, return_exceptions=True)
+            for task in ticking:
+                task.cancel()
+            await asyncio.gather(*ticking, return_exceptions=True)
             self._publish()
             self._outside.journal.close()
             self._outside.gpus.close()
@@ -332,9 +334,13 @@ class Session:
                 async with asyncio.timeout(_TICK if active else _IDLE_TICK):
                     await self._news_event.wait()
             self._news_event.clear()
-            self._book.speed(self._clock(), self._tps_now())
             self._publish()
             await asyncio.sleep(_SPACING)
+
+    async def _beat(self) -> None:
+        while True:
+            self._book.speed(self._clock(), self._tps_now())
+            await asyncio.sleep(_BEAT)
 
     @property
     def _news_event(self) -> asyncio.Event:

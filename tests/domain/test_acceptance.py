@@ -39,6 +39,9 @@ def test_short_drafts_are_noticed():
     assert Acceptance(300, 100, 100, (60, 30, 10)).cut_short(4)
     assert not Acceptance(396, 100, 100, (60, 30, 10)).cut_short(4)
     assert not Acceptance().cut_short(4)
+    # two answers of 40 tokens at n_max 8: each one's end cuts its last draft
+    assert not Acceptance(79, 70, 11).cut_short(8, requests=2)
+    assert Acceptance(60, 50, 11).cut_short(8, requests=2)
     assert not Acceptance(8, 8, 1, ()).cut_short(None)
 
 

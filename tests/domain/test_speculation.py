@@ -31,7 +31,7 @@ def test_every_drafting_type_has_one_length():
         (Speculation.of("draft-eagle3", {"n_max": 2}), "draft-eagle3 n_max 2", 2),
         (
             Speculation.of("ngram-simple", {"ngram_simple.size_n": 3, "ngram_simple.size_m": 8}),
-            "ngram-simple size_m 8, size_n 3",
+            "ngram-simple m8 n3",
             8,
         ),
         (Speculation.of("ngram-cache"), "ngram-cache", 8),

@@ -1,11 +1,6 @@
 """What every test of the dashboard needs: an app without a terminal, and its screen as text."""
 
 import os
-
-# read by Textual when it is imported
-for name in ("NO_COLOR", "TEXTUAL_THEME", "TEXTUAL_ANIMATIONS", "TEXTUAL_COLOR_SYSTEM"):
-    os.environ.pop(name, None)
-
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -13,7 +8,11 @@ import pytest
 import scenes
 from fake_controls import FakeControls
 
-from spectui.tui.app import SpectuiApp
+# read by Textual when it is imported, so the import of the app comes after it
+for name in ("NO_COLOR", "TEXTUAL_THEME", "TEXTUAL_ANIMATIONS", "TEXTUAL_COLOR_SYSTEM"):
+    os.environ.pop(name, None)
+
+from spectui.tui.app import SpectuiApp  # noqa: E402 - see above
 
 
 @dataclass

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import scenes
 from fake_controls import FakeControls
+from textual.events import MouseScrollDown, MouseScrollUp
 
 from spectui.domain.errors import ServerError
 from spectui.domain.phases import Phase
@@ -16,6 +17,7 @@ from spectui.tui.screens.export import Export
 from spectui.tui.screens.help import Help
 from spectui.tui.screens.log import LogScreen, LogView
 from spectui.tui.screens.types import Types
+from spectui.tui.widgets.knobs import Knobs
 from spectui.tui.widgets.runs import RunsPanel
 
 
@@ -341,6 +343,15 @@ async def test_the_arrows_and_the_knobs_can_be_clicked(face):
         assert f.dashboard.pending.speculation.draft_length == 5
         await f.click_text("p_min")
         assert f.dashboard.pending.knob.label == "p_min"
+
+
+async def test_the_wheel_turns_the_chosen_knob(face):
+    async with face(scenes.done()) as f:
+        knobs = f.dashboard.query_one(Knobs)
+        for event in (MouseScrollUp, MouseScrollUp, MouseScrollDown):
+            knobs.post_message(event(knobs, 1, 1, 0, 0, 0, False, False, False))
+            await f.settle()
+        assert f.dashboard.pending.speculation.draft_length == 5
 
 
 async def test_a_failure_is_told_once_though_it_comes_twice(face):

@@ -62,14 +62,33 @@ def _plot(curves: Sequence[Curve], width: int, height: int, look: Look) -> list[
     places = _places(last, width - 6)
     plotext.xticks(places, [str(place) for place in places])
     for curve in reversed(curves):
-        xs = [i for i, point in enumerate(curve.points, 1) if point is not None]
-        ys = [point * 100 for point in curve.points if point is not None]
-        colour = _rgb(look.colour(curve.sign.tone))
+        xs, ys = _known(curve)
         for left, right in _pieces(xs):
-            plotext.plot(xs[left:right], ys[left:right], marker=look.glyphs.plot, color=colour)
-        if last <= (width - 6) // 2:
-            plotext.scatter(xs, ys, marker=curve.sign.glyph, color=colour)
+            plotext.plot(
+                xs[left:right],
+                ys[left:right],
+                marker=look.glyphs.plot,
+                color=_rgb(look.colour(curve.sign.tone)),
+            )
+    if last <= (width - 6) // 2:
+        # curves of one model lie on one another: side by side no sign hides another
+        cell = (last - 0.4) / max(width - 6, 1)
+        aside = cell if cell * len(curves) <= 1 else 0.0
+        for turn, curve in reversed([*zip((0, 1, -1), curves, strict=False)]):
+            xs, ys = _known(curve)
+            plotext.scatter(
+                [x + turn * aside for x in xs],
+                ys,
+                marker=curve.sign.glyph,
+                color=_rgb(look.colour(curve.sign.tone)),
+            )
     return [_line(row, rgb, look) for row in plotext.build().rstrip("\n").split("\n")]
+
+
+def _known(curve: Curve) -> tuple[list[int], list[float]]:
+    """Return the positions that have a point, and their shares in %."""
+    known = [(i, point * 100) for i, point in enumerate(curve.points, 1) if point is not None]
+    return [place for place, _ in known], [share for _, share in known]
 
 
 def _pieces(xs: Sequence[int]) -> list[tuple[int, int]]:

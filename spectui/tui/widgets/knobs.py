@@ -143,7 +143,7 @@ class Knobs(Panel, can_focus=True):
             return f"{bad} {clean(self.problems[0][1], limit=200)}", "bad"
         knob, wanted = self.pending.knob, self.pending.speculation
         if knob is not None:
-            return f"{knob.help}; {_show(knob, knob.low)} to {_show(knob, knob.high)}", "muted"
+            return f"{_show(knob, knob.low)}–{_show(knob, knob.high)}: {knob.help}", "muted"
         if wanted.is_off:
             return "nothing drafts: this is the baseline; t chooses a type", "muted"
         if self._live is not None and self._live.type != wanted.type:
@@ -195,12 +195,12 @@ class Knobs(Panel, can_focus=True):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Turn the chosen knob up."""
         event.stop()
-        self.run_worker(self.screen.run_action("step(1)"))
+        self.app.call_later(self.screen.run_action, "step(1)")
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Turn the chosen knob down."""
         event.stop()
-        self.run_worker(self.screen.run_action("step(-1)"))
+        self.app.call_later(self.screen.run_action, "step(-1)")
 
 
 def _show(knob: Knob, value: Number) -> str:

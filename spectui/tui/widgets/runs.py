@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import DataTable, Static
 
+from spectui.domain.comparison import Tone
 from spectui.domain.runs import Run, Summary
 from spectui.domain.samples import Snapshot
 from spectui.domain.text import clean
@@ -170,7 +171,7 @@ def widths(width: int, wanted: dict[int, dict[str, Cell]]) -> dict[str, int]:
     left = width - sum(need[key] + 2 for key in need if key not in {"arm", "note"}) - 2
     if "note" in need:
         left -= 2
-        need["note"] = min(need["note"], max(left - need["arm"], 10))
+        need["note"] = max(min(need["note"], max(left - need["arm"], 16), left - 12), 8)
         left -= need["note"]
     need["arm"] = max(min(need["arm"], left), 8)
     return need
@@ -224,6 +225,6 @@ def _note(run: Run, summary: Summary, snapshot: Snapshot, look: Look, against: i
         return "measuring", "pending"
     if run.number == against:
         return "compared", "accent"
-    if run.number == snapshot.answer.run:
+    if run.number == snapshot.answer.run and snapshot.answer.tone is Tone.GOOD:
         return "the answer", "good"
     return "", "muted"
