@@ -13,8 +13,8 @@ def request(prompt="a", tps=10.0, *, task="code", drafted=0, acceptance=None, er
     )
 
 
-def run(*requests, arm=Arm()):
-    return Run(1, arm, 0.0, len(requests), requests, ended=9.0)
+def run(*requests, arm=None):
+    return Run(1, arm or Arm(), 0.0, len(requests), requests, ended=9.0)
 
 
 def test_the_geometric_mean():

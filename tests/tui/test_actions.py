@@ -349,7 +349,7 @@ async def test_the_wheel_turns_the_chosen_knob(face):
     async with face(scenes.done()) as f:
         knobs = f.dashboard.query_one(Knobs)
         for event in (MouseScrollUp, MouseScrollUp, MouseScrollDown):
-            knobs.post_message(event(knobs, 1, 1, 0, 0, 0, False, False, False))
+            knobs.post_message(event(knobs, 1, 1, 0, 0, 0, shift=False, meta=False, ctrl=False))
             await f.settle()
         assert f.dashboard.pending.speculation.draft_length == 5
 
