@@ -45,7 +45,7 @@ demo: $(VENV)/.base
 	@$(BIN)/spectui demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 real: $(VENV)/.dev
 	$(BIN)/python tests/real/binary.py

@@ -61,6 +61,7 @@ class LlamaProcess:
         # Re-entrant: a signal handler may call kill_now in the midst of a poll on its thread.
         self._reaping = threading.RLock()
         self._exit: Exit | None = None
+        self._told = False
         self._stopped = False
         self._server: psutil.Process | None = None
         self._family: tuple[psutil.Process, ...] = ()
@@ -120,7 +121,9 @@ class LlamaProcess:
         try:
             _ = self.server_pid  # to be known before its end: a killed guard is gone before it is
             if self.poll() is None:
-                self._signal(signal.SIGTERM)
+                if not self._told:  # a second one would end it at once, with its answers cut
+                    self._told = True
+                    self._signal(signal.SIGTERM)
                 await _within(deadline, self._is_gone)
                 self.kill_now()
             if not await _within(_KILLED, self._is_gone):

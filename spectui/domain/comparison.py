@@ -165,6 +165,8 @@ def answer(
     if runs and runs[-1].arm.is_baseline and runs[-1].ended is None and not arms:
         return Answer(Tone.WAITING, "The baseline is being measured first")
     if baseline is None:
+        if runs and any(run.unverified for run in runs):
+            return Answer(Tone.WAITING, "No baseline: speculation would not turn off, see the runs")
         if arms:
             return Answer(Tone.WAITING, "No baseline yet: measure it to compare with")
         return Answer()

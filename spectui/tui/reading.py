@@ -90,7 +90,7 @@ def curves(
                 drafts=acceptance.drafts,
                 mean_drafted=acceptance.mean_drafted,
                 length=length,
-                cut=acceptance.cut_short(length),
+                cut=acceptance.cut_short(length, snapshot.summaries[run.number].requests),
             )
         )
     return tuple(found)

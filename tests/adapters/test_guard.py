@@ -12,11 +12,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from processes import is_alive, stubborn, until
 
 from spectui.adapters import guard
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
-from processes import is_alive, stubborn, until
 
 Guard = subprocess.Popen[bytes]
 Start = Callable[..., Guard]

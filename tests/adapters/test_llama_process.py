@@ -15,14 +15,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from processes import ROOT, STUBBORN, is_alive, open_files, stubborn, until
+from stubborn import MEMORY
 
 from spectui.adapters.llama_process import LlamaLauncher, LlamaProcess
 from spectui.domain.errors import EngineError, PortError, SpectuiError
 from spectui.domain.samples import Exit
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
-from processes import ROOT, STUBBORN, is_alive, open_files, stubborn, until
-from stubborn import MEMORY
 
 
 class Starter:

@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import open_files
 
 from spectui.adapters.log_file import LogFile
 from spectui.domain.errors import SpectuiError
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
-from processes import open_files
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def test_the_version_pays_for_nothing_slow():
 def test_measuring_headless_loads_no_dashboard():
     modules = loaded_by("import spectui.cli.measure")
     assert "httpx" in modules
-    assert not modules & {"textual", "rich", "plotext"}
+    assert not modules & {"textual", "plotext"}
 
 
 def test_the_domain_is_pure():

@@ -6,7 +6,6 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
 import pytest
 from fake_llama_server import install
 
@@ -20,9 +19,13 @@ class Shell:
     folder: Path
     running: list[subprocess.Popen[str]] = field(default_factory=list)
 
+    @property
+    def home(self):
+        return self.folder / "home"
+
     def environment(self, **more):
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "NO_COLOR"))}
-        return {**kept, "HOME": str(self.folder / "home"), "PYTHONPATH": str(ROOT), **more}
+        return {**kept, "HOME": str(self.home), "PYTHONPATH": str(ROOT), **more}
 
     def start(self, *argv, **environment):
         process = subprocess.Popen(
@@ -79,16 +82,3 @@ def shell(tmp_path):
         if process.poll() is None:
             process.kill()
         process.communicate()
-
-
-def servers_of(folder):
-    """Return the living processes whose command line names ``folder``."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            named = any(str(folder) in word for word in process.cmdline())
-            if named and process.pid != os.getpid() and process.status() != "zombie":
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found

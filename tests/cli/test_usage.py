@@ -3,7 +3,7 @@
 import socket
 
 import pytest
-from conftest import servers_of
+from session_tools import started_with
 
 import spectui
 
@@ -91,7 +91,7 @@ def test_what_is_wrong_is_seen_before_anything_starts(shell, setting, status, wo
     assert found == status, err
     assert words in only_line(err)
     assert not out
-    assert not servers_of(shell.folder)
+    assert not started_with(shell.home)
 
 
 def test_a_port_in_use_names_its_owner(shell):

@@ -7,7 +7,6 @@ from spectui.domain.profile import parse_profile
 
 # One thread: two that wait for each other by spinning collapse when anything else runs.
 ENGINE = {"engine": "embedded", "args": ["-c", "2048", "-t", "1"]}
-LOOKUP = {"type": "ngram-simple", "ngram_simple": {"size_n": 3, "size_m": 8}}
 
 
 @pytest.fixture

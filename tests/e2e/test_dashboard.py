@@ -1,14 +1,13 @@
 """The dashboard in a terminal, from opening a profile to the exported TOML."""
 
-import os
 import signal
 import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 from fake_llama_server import install
+from session_tools import started_with
 from terminal import Terminal
 
 from spectui.adapters.toml_store import load_profile
@@ -29,24 +28,10 @@ def spectui(home, *argv, **terminal):
     return Terminal(command, env=env, cwd=str(home), **terminal)
 
 
-def servers_of(home):
-    """Return the living processes that belong to what was started with ``home``."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
-                env = process.environ()
-                if env.get("HOME") == str(home / "home"):
-                    found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
 def none_left(home, seconds=10):
     end = time.monotonic() + seconds
-    while servers_of(home):
-        assert time.monotonic() < end, servers_of(home)
+    while started_with(home / "home"):
+        assert time.monotonic() < end, started_with(home / "home")
         time.sleep(0.05)
 
 
@@ -164,7 +149,7 @@ def test_a_server_killed_under_it_is_told_and_can_be_started_again(home):
         terminal.wait("stopped")
         terminal.press("s")
         terminal.wait("ready")
-        server = [p for p in servers_of(home) if "--metrics" in p.cmdline()]
+        server = [p for p in started_with(home / "home") if "--metrics" in p.cmdline()]
         max(server, key=lambda p: p.pid).kill()
         terminal.wait("SIGKILL")
         terminal.press("s")

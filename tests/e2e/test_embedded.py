@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from conftest import LOOKUP
 
 import spectui.adapters.llama_http as http
 from spectui.domain.speculation import Speculation
@@ -11,6 +10,7 @@ from spectui.domain.speculation import Speculation
 pytestmark = pytest.mark.embedded
 
 POSITION = re.compile(r'accepted_tokens_per_pos_total\{position="(\d+)"\} (\d+)')
+LOOKUP = {"type": "ngram-simple", "ngram_simple": {"size_n": 3, "size_m": 8}}
 PREDICTED = re.compile(r"^llamacpp:tokens_predicted_total (\S+)", re.MULTILINE)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from spectui.adapters.llama_process import LlamaLauncher
 from spectui.domain.errors import SourceAbsentError
 from spectui.domain.profile import parse_profile
 from spectui.domain.runs import Prompt
-from spectui.domain.speculation import Speculation
 from spectui.session.session import Outside, Session
 from spectui.session.supervisor import Engine, Patience
 
@@ -28,10 +26,6 @@ PROFILE = {
     "speculation": {"type": "draft-simple", "n_max": 4},
     "workload": {"max_tokens": 64},
 }
-
-
-def simple(n_max, **knobs):
-    return Speculation.of("draft-simple", {"n_max": n_max, **knobs})
 
 
 class NoGpus:
@@ -110,22 +104,3 @@ def bench(tmp_path):
         assert session.close(10)
     left = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]
     assert not left, "a process was left running"
-
-
-def alive(pid):
-    """Whether a process runs: a zombie that nobody has reaped yet does not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def until(condition, seconds=10.0):
-    """Wait until ``condition()`` is true and return what it returned."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError("it did not happen in time")

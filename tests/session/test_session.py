@@ -6,7 +6,8 @@ import time
 
 import psutil
 import pytest
-from conftest import alive, simple, until
+from processes import is_alive
+from session_tools import simple, until
 
 from spectui.adapters.journal import read_record
 from spectui.domain.errors import SpectuiError, UsageError
@@ -195,7 +196,7 @@ def test_cancelling_a_launch_leaves_nothing_running(bench):
     session.cancel().result(5)
     with pytest.raises(SpectuiError):
         future.result(5)
-    assert not alive(pid)
+    assert not is_alive(pid)
     until(lambda: session.snapshot.phase is Phase.STOPPED)
 
 
@@ -394,4 +395,4 @@ def test_a_server_that_ignores_sigterm_is_killed(bench):
     session.launch(simple(4)).result(30)
     pid = server_of(session).pid
     session.stop_server().result(10)
-    assert not alive(pid)
+    assert not is_alive(pid)

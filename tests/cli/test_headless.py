@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from conftest import servers_of
+from session_tools import started_with
 
 from spectui.adapters.toml_store import load_profile
 from spectui.cli.profile import arms_of
@@ -49,7 +49,7 @@ def test_the_result_has_all_that_was_promised(shell):
     low, high = comparison["interval"]
     assert low < comparison["speedup"] < high
     assert "launching n_max 4" in err
-    assert not servers_of(shell.folder)
+    assert not started_with(shell.home)
 
 
 def test_people_get_the_answer_and_a_table(shell):
@@ -99,21 +99,21 @@ def test_a_signal_ends_it_with_what_was_measured(shell, number, status):
     assert process.returncode == status, err
     assert json.loads(out)["arms"][0]["requests"] >= 2
     assert "Traceback" not in err
-    assert not servers_of(shell.folder)
+    assert not started_with(shell.home)
 
 
 def test_killed_outright_it_leaves_no_server(shell):
     process = shell.start("measure", shell.profile(time_scale=0.2), "--json")
-    wait_for(lambda: len(servers_of(shell.folder)) >= 3)  # itself, the guard, the server
+    wait_for(lambda: len(started_with(shell.home)) >= 3)  # itself, the guard, the server
     process.kill()
-    wait_for(lambda: not servers_of(shell.folder))
+    wait_for(lambda: not started_with(shell.home))
 
 
 def test_a_server_killed_under_it_is_told_in_one_line(shell):
     process = shell.start("measure", shell.profile(time_scale=0.2), "--json")
     wait_for(lambda: list((shell.folder / "home").rglob("sessions/*.jsonl")))
     server = wait_for(
-        lambda: [p for p in servers_of(shell.folder) if "--metrics" in p.cmdline()[-20:]]
+        lambda: [p for p in started_with(shell.home) if "--metrics" in p.cmdline()[-20:]]
     )
     deepest = max(server, key=lambda p: p.pid)
     deepest.kill()
