@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
+import os
 import sys
 
 from spectui.bootstrap import build_session, demo_profile
@@ -51,7 +51,9 @@ def _need_terminal() -> None:
         raise UsageError(
             "the dashboard needs a terminal", "use `spectui measure` where there is none"
         )
-    columns, rows = shutil.get_terminal_size()
+    columns, rows = os.get_terminal_size(sys.stderr.fileno())  # COLUMNS may tell of another one
+    if (columns, rows) == (0, 0):  # a terminal that does not tell, such as a serial line
+        return
     if columns < _SMALLEST[0] or rows < _SMALLEST[1]:
         raise UsageError(
             f"the terminal has {columns}×{rows} characters",

@@ -116,7 +116,7 @@ class Sampler:
             except RequestError as error:
                 if self._client() is not None:
                     self._set(source, SourceStatus.FAILED, clean(str(error), limit=120))
-            except Exception as error:  # a worker's edge: one bad source never stops another
+            except Exception as error:  # noqa: BLE001 - a worker's edge: one bad source never stops another
                 told = str(error) or type(error).__name__
                 self._set(source, SourceStatus.FAILED, clean(told, limit=120))
             finally:
