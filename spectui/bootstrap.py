@@ -61,15 +61,19 @@ def demo_profile() -> Profile:
     )
 
 
-def state_folder() -> Path:
-    """Return the folder for logs and records; a temporary one where the home cannot be used."""
+def state_folder() -> tuple[Path, str]:
+    """Return the folder for logs and records, and a note where it is not the usual one.
+
+    That is a private one below the system's temporary folder, where the home cannot be used.
+    """
     folder = platformdirs.user_state_path("spectui", appauthor=False)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="spectui-"))
+            return folder, ""
+    except OSError as error:
+        temporary = Path(tempfile.gettempdir()) / f"spectui-{os.getuid()}"
+        return temporary, f"records go to {temporary}: {folder} cannot be used ({error.strerror})"
 
 
 def build_session(
@@ -88,7 +92,7 @@ def build_session(
     where = str(source) if source else ""
     engine = resolve_engine(profile, where)
     found = workload(profile, limit)
-    home = folder or state_folder()
+    home, elsewhere = (folder, "") if folder else state_folder()
     title = source.name if source else "demo"
     exporter = ProfileExporter(profile, engine, source)
     journal = JsonlJournal(
@@ -119,6 +123,8 @@ def build_session(
         ),
     )
     journal.on_trouble(session.warn)
+    if elsewhere:
+        session.warn(elsewhere)
     if found.duplicates:
         session.warn(
             f"{found.duplicates} repeated prompts left out: sent twice within one launch, a prompt"

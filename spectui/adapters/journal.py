@@ -44,6 +44,7 @@ class JsonlJournal:
         self._head = head
         self._trouble: Callable[[str], None] = _nobody
         self._file: TextIO | None = None
+        self._path: Path | None = None
         self._broken = False
 
     def on_trouble(self, tell: Callable[[str], None]) -> None:
@@ -53,10 +54,12 @@ class JsonlJournal:
     @property
     def path(self) -> Path | None:
         """The file, once there is one."""
-        return Path(self._file.name) if self._file else None
+        return self._path
 
-    def run_started(self, run: Run, argv: Sequence[str]) -> None:
-        """Write a run's arm and the command its server was started with."""
+    def run_started(
+        self, run: Run, *, argv: Sequence[str], build: str, gpus: Sequence[str]
+    ) -> None:
+        """Write a run's arm, and the command, build and GPUs it was measured with."""
         self._write(
             {
                 "event": "run",
@@ -67,6 +70,8 @@ class JsonlJournal:
                 "planned": run.planned,
                 "started": run.started,
                 "argv": list(argv),
+                "build": build,
+                "gpus": list(gpus),
             }
         )
 
@@ -100,21 +105,28 @@ class JsonlJournal:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
             file = self._open(now)
-            file.write(json.dumps({"at": now, **entry}, ensure_ascii=False) + "\n")
+            file.write(_dumps({"at": now, **entry}))
             file.flush()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self._broken = True
-            self._trouble(f"the record of this session cannot be written ({error.strerror})")
+            why = getattr(error, "strerror", None) or error
+            self._trouble(f"the record of this session cannot be written ({why})")
 
     def _open(self, now: str) -> TextIO:
         if self._file is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            # prompts and answers are a person's own: nobody else may read them
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             stamp = now[:19].replace(":", "").replace("T", "-")
             path = self._folder / f"{stamp}-{os.getpid()}.jsonl"
-            self._file = path.open("a", encoding="utf-8")
-            head = {"at": now, "event": "session", **self._head}
-            self._file.write(json.dumps(head, ensure_ascii=False) + "\n")
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._file, self._path = os.fdopen(handle, "a", encoding="utf-8"), path
+            self._file.write(_dumps({"at": now, "event": "session", **self._head}))
         return self._file
+
+
+def _dumps(entry: dict[str, object]) -> str:
+    """Return a line of pure ASCII: a text has signs that other readers take for line ends."""
+    return json.dumps(entry, ensure_ascii=True, default=str) + "\n"
 
 
 def _nobody(_: str) -> None:
@@ -136,20 +148,23 @@ def read_record(path: Path) -> Record:
     Raises SpectuiError where the file is not a session's record.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not text"
         raise SpectuiError(f"{path} cannot be read ({why})") from None
     try:
         head, *events = [entry for line in lines if (entry := _entry(line)) is not None]
         source = head["source"]
+        launches = [entry for entry in events if entry["event"] == "run"]
+        gpus = dict.fromkeys(name for entry in launches for name in entry["gpus"])
+        build = next((e["build"] for e in reversed(launches) if e["build"]), "")
         return Record(
             profile=parse_profile(head["profile"]),
             source=Path(source) if source else None,
-            engine=EngineInfo(**head["engine"]),
+            engine=EngineInfo(head["engine"]["kind"], build or head["engine"]["build"]),
             target=head["target"],
             draft=head["draft"],
-            hardware=head["hardware"],
+            hardware=", ".join([head["hardware"], *gpus]),
             runs=_runs(events),
         )
     except (KeyError, TypeError, ValueError):

@@ -16,7 +16,7 @@ from spectui.domain.text import nearest
 
 # These change a server's options behind one's back; what is measured must be what is shown.
 _HIDDEN_OPTION = re.compile(
-    r"LLAMA_ARG_(SPEC_|DRAFT|MODEL|HF|ENDPOINT_|HOST$|PORT$)",
+    r"LLAMA_API_KEY$|LLAMA_ARG_(SPEC_|DRAFT|MODEL|HF|ENDPOINT_|HOST$|PORT$|API_|SSL_|LOG_FILE)",
 )
 _SET = "set server.engine to the path of a llama-server program"
 _ELF_MACHINES = {

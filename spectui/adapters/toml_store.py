@@ -32,7 +32,7 @@ def toml_value(text: str) -> object:
     """Return ``text`` as TOML would read it as a value, or as the plain text that it is."""
     try:
         read = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         return text
     return read["value"] if len(read) == 1 else text
 
@@ -56,6 +56,8 @@ def _read(path: Path) -> dict[str, object]:
         raise ProfileError(str(path), "not UTF-8 text", "is this the right file?") from None
     except tomllib.TOMLDecodeError as error:
         raise ProfileError(str(path), f"not valid TOML: {clean(str(error), limit=200)}") from None
+    except ValueError:  # a number of thousands of digits
+        raise ProfileError(str(path), "not valid TOML: a number is too long") from None
     except RecursionError:
         raise ProfileError(str(path), "nested too deeply to be a profile") from None
 
@@ -64,7 +66,14 @@ def _resolver(folder: Path) -> Callable[[str], str]:
     base = folder.absolute()
 
     def resolve(path: str) -> str:
-        return os.path.normpath(base / Path(path).expanduser())
+        # `..` stays: behind a link only the system knows where it leads
+        if not path.startswith("~"):
+            return str(base / path)
+        try:
+            return str(Path(path).expanduser())
+        except RuntimeError:
+            fix = "write ./ before it if ~ is part of the name"
+            raise ProfileError(clean(path, limit=200), "there is no such home", fix) from None
 
     return resolve
 
@@ -77,11 +86,11 @@ def save_profile(profile: Profile, path: Path) -> None:
     path = path.absolute()
 
     def relate(target: str) -> str:
-        inside = Path(target).is_relative_to(path.parent)
-        if not inside:
+        if not Path(target).is_relative_to(path.parent):
             return target
-        short = os.path.relpath(target, path.parent)
-        return short if "/" in short else f"./{short}"  # an engine without a slash is a name
+        short = str(Path(target).relative_to(path.parent))
+        # without a slash an engine is a name, and a leading ~ a home
+        return short if "/" in short and not short.startswith("~") else f"./{short}"
 
     text = tomli_w.dumps(to_mapping(profile, relate=relate))
     try:

@@ -14,7 +14,7 @@ from spectui.session.book import replay
 
 def export(options: argparse.Namespace) -> int:
     """Write the tuned profile of a recorded session; return the exit status."""
-    path = options.session or newest_record(state_folder() / "sessions")
+    path = options.session or newest_record(state_folder()[0] / "sessions")
     if path is None:
         raise SpectuiError(
             "nothing was measured yet", "run `spectui measure PROFILE` or the dashboard first"

@@ -13,6 +13,7 @@ import signal
 import sys
 import termios
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -20,6 +21,7 @@ from typing import Any, Self
 from spectui.session.session import Session
 
 _CLOSE = 4.0  # s that the Session may take; a server that ignores SIGTERM is then killed
+_TWICE = 1.0  # s within which a second signal is the first one again
 _FOLLOW = 1.0  # s that the main thread may take afterwards
 
 # leave the alternate screen, show the cursor, end mouse, paste and focus reports, reset colours
@@ -68,11 +70,13 @@ class Lifeline:
         self._told = told
         self._terminal = Terminal()
         self._previous: dict[int, Any] = {}
+        self._told_at = 0.0
         self.signal: int | None = None
 
     def __enter__(self) -> Self:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            self._previous[number] = signal.signal(number, self._handle)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has a reason
+                self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -88,10 +92,12 @@ class Lifeline:
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         if self.signal is not None:
+            if time.monotonic() - self._told_at < _TWICE:
+                return  # one keypress can reach us twice: as a process and as a group
             self._session.kill_now()
             self._terminal.restore()
             os._exit(128 + number)
-        self.signal = number
+        self.signal, self._told_at = number, time.monotonic()
         threading.Thread(target=self._watch, args=(number,), daemon=True).start()
         self._told(number)
 

@@ -7,6 +7,7 @@ textual, httpx, pynvml and plotext.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import tempfile
@@ -30,6 +31,9 @@ examples:
 
 def run(argv: Sequence[str]) -> int:
     """Do what ``argv`` asks for and return the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a poor encoding costs a sign, not the result
+            stream.reconfigure(errors="replace")
     arguments = list(argv)
     first = next((word for word in arguments if not word.startswith("-")), None)
     if first is not None and first not in _COMMANDS and arguments[0] == first:
@@ -44,6 +48,8 @@ def run(argv: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        return fail(SpectuiError(f"{error.strerror or error}", "is the disk full?"))
     except Exception as error:  # noqa: BLE001 - the command line's edge: no traceback reaches a person
         return fail(SpectuiError(f"a fault in spectui ({type(error).__name__}: {error})", _kept()))
 
@@ -145,7 +151,6 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)

@@ -28,8 +28,11 @@ def measure(options: argparse.Namespace) -> int:
     """
     profile = load_profile(options.profile, options.settings)
     arms = arms_of(profile, options.arms)
-    if not arms and not profile.speculation.is_off:
-        raise UsageError("there is nothing to compare with the baseline", "give --arms")
+    if not arms and (options.arms or not profile.speculation.is_off):
+        raise UsageError(
+            "no arm speculates: there is nothing to compare with the baseline",
+            "add for example --set speculation.type=ngram-simple, or other --arms",
+        )
     if options.output is not None and options.output.exists():
         raise UsageError(f"{options.output} exists already", "choose another name")
     session = build_session(profile, source=options.profile, limit=options.limit)

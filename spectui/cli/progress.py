@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from types import TracebackType
 from typing import Self
@@ -48,7 +49,7 @@ class Progress:
             if text != self._said:
                 self._said = text
                 if self._live:
-                    sys.stderr.write(_CLEAR + text[:110])
+                    sys.stderr.write(_CLEAR + text[: shutil.get_terminal_size().columns - 1])
                     sys.stderr.flush()
                 elif text:
                     self._line(text)

@@ -177,8 +177,18 @@ def answer(
     }
     if not found:
         return Answer(Tone.WAITING, "The baseline is known: measure a setting against it")
+    # what is known to be at least so fast comes first, then what merely looks fast
+    if any(row.low is not None for row in found.values()):
+        found = {number: row for number, row in found.items() if row.low is not None}
     # of two equals the shorter draft wins: it is the cheaper one
-    best = max(found, key=lambda n: (found[n].speedup, -(arms[n].speculation.draft_length or 0), n))
+    best = max(
+        found,
+        key=lambda n: (
+            found[n].low or found[n].speedup,
+            -(arms[n].speculation.draft_length or 0),
+            n,
+        ),
+    )
     chosen, name = found[best], arms[best].name
     detail = "   ".join(
         f"{task} {_by_task(row)}" for task, row in sorted(comparisons[best].by_task.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spectui.domain.comparison import Estimate
+from spectui.domain.comparison import Estimate, Tone
 from spectui.domain.errors import SpectuiError
 from spectui.domain.runs import Run
 from spectui.domain.samples import Snapshot
@@ -25,6 +25,8 @@ class Provenance:
 def run_to_export(snapshot: Snapshot, number: int | None) -> Run:
     """Return the run to export: ``number``, else the answer's, else the newest with figures.
 
+    Where the answer is to turn speculation off, that is the baseline.
+
     Raises SpectuiError where nothing was measured, or ``number`` is not a run.
     """
     runs = {run.number: run for run in snapshot.runs if snapshot.summaries[run.number].requests}
@@ -32,6 +34,8 @@ def run_to_export(snapshot: Snapshot, number: int | None) -> Run:
         if number not in runs:
             raise SpectuiError(f"run {number} has no figures to export", "measure it first")
         return runs[number]
+    if snapshot.answer.tone is Tone.BAD and snapshot.baseline in runs:
+        return runs[snapshot.baseline]
     if snapshot.answer.run in runs:
         return runs[snapshot.answer.run]
     if not runs:
@@ -47,9 +51,10 @@ def evidence(snapshot: Snapshot, run: Run, provenance: Provenance) -> dict[str, 
     summary = snapshot.summaries[run.number]
     comparison = snapshot.comparisons.get(run.number)
     base = snapshot.summaries.get(snapshot.baseline or 0)
+    answered = run is run_to_export(snapshot, None)
     found: dict[str, object | None] = {
         "setting": run.arm.name,
-        "answer": snapshot.answer.text if snapshot.answer.run == run.number else None,
+        "answer": snapshot.answer.text if answered else None,
         **_estimate(comparison.overall if comparison else None),
         "decode_tps": _round(summary.decode_tps, 2),
         "baseline_tps": _round(base.decode_tps if base else None, 2),

@@ -74,11 +74,30 @@ class Profile:
 
 OWNED_FLAGS: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("-m", "--model"), "models.target"),
-        **dict.fromkeys(("-md", "--model-draft", "--spec-draft-model"), "models.draft"),
+        **dict.fromkeys(
+            (
+                *("-m", "--model", "-mu", "--model-url", "-hf", "-hfr", "--hf-repo"),
+                *("-dr", "--docker-repo", "--models-dir", "--models-preset"),
+            ),
+            "models.target",
+        ),
+        **dict.fromkeys(
+            (
+                *("-md", "--model-draft", "--spec-draft-model"),
+                *("-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"),
+            ),
+            "models.draft",
+        ),
         "--port": "server.port",
-        "--host": "",
-        "--spec-type": "speculation.type",
+        **dict.fromkeys(("--spec-type", "--spec-default"), "speculation.type"),
+        **dict.fromkeys(
+            (
+                *("--host", "--reuse-port", "--api-key", "--api-key-file", "--api-prefix"),
+                *("--ssl-key-file", "--ssl-cert-file", "--no-slots", "--log-file"),
+                *("--log-disable", "-h", "--help", "--usage", "--version"),
+            ),
+            "",
+        ),
         **{knob.flag: f"speculation.{knob.key}" for knob in KNOBS.values()},
         **dict.fromkeys(("--draft-max", "--draft-n", "--draft"), "speculation.n_max"),
         **dict.fromkeys(("--draft-min", "--draft-n-min"), "speculation.n_min"),
@@ -165,9 +184,13 @@ def _server(table: _Reader, resolve: Callable[[str], str]) -> ServerSpec:
     args = table.texts("args")
     for arg in args:
         flag = arg.partition("=")[0]
+        if flag.startswith("--"):  # llama-server takes --spec_type for --spec-type
+            flag = flag.replace("_", "-")
         if flag in OWNED_FLAGS:
             key = OWNED_FLAGS[flag]
-            fix = f"set {key} instead" if key else "spectui only listens on this machine; leave it"
+            fix = (
+                f"set {key} instead" if key else "spectui could not talk to the server, or read it"
+            )
             raise ProfileError(table.where("args"), f"{flag} is not for args", fix)
     port = table.whole("port", 1024, 1, 65535) if "port" in table.table else None
     # a bare name is looked up in PATH, anything with a slash is a file

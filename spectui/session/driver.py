@@ -79,10 +79,13 @@ class Driver:
 
     async def ask(self, prompt: Prompt) -> Request:
         """Send ``prompt`` and return what came of it; a failed request tells why in ``error``."""
+        if self._counters is None:
+            await self._resume_counters()
         try:
             request = await self._ask(prompt, self._max_tokens)
         except RequestError as error:
             now = self._clock()
+            self._counters = None  # the server may still be counting what was broken off
             return Request(prompt.id, prompt.task, self._started, now, error=str(error))
         acceptance = await self._read_counters(request)
         return Request(
@@ -138,6 +141,24 @@ class Driver:
             finish=finish,
             text="".join(pieces),
         )
+
+    async def _resume_counters(self) -> None:
+        """Read where the counters stand now that nothing is in flight, so as to go on from there.
+
+        They stay unknown where the server does not tell.
+        """
+        deadline = self._clock() + _SETTLE
+        while self._clock() < deadline:
+            try:
+                found = await self._client.counters()
+            except RequestError as error:
+                if error.status is not None:
+                    return
+            else:
+                if not found.requests_in_flight:
+                    self._counters = found
+                    return
+            await asyncio.sleep(0.05)
 
     async def _read_counters(self, request: Request) -> Acceptance | None:
         """Return the growth of the counters over ``request``, None where they do not tell.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from spectui.domain.errors import ServerError, SpectuiError
-from spectui.domain.phases import UP
 from spectui.domain.profile import Profile
 from spectui.domain.runs import Arm, Prompt, Run
 from spectui.domain.samples import Activity, Doing, InFlight, Level
@@ -16,6 +15,7 @@ from spectui.session.driver import Driver
 from spectui.session.ports import Clock, Journal
 from spectui.session.supervisor import Supervisor
 
+_CRASH = 1.0  # s after a failed request in which its cause may show: the server is gone
 _FAILURES = 3  # failed requests in a row after which a run is given up
 
 
@@ -31,20 +31,30 @@ class Measuring:
         journal: Journal,
         clock: Clock,
         news: Callable[[], None],
+        gpus: Callable[[], Sequence[str]],
     ) -> None:
-        """``news`` is called when there is something to show."""
+        """Call ``news`` when there is something to show; ``gpus`` names the GPUs there are."""
         self._profile = profile
         self._supervisor = supervisor
         self._book = book
         self._journal = journal
         self._clock = clock
         self._news = news
+        self._gpus = gpus
         self._driver: Driver | None = None
         self._last_good: Arm | None = None
         self._paces: list[float] = []
         self._launch_seconds = 0.0
         self._told: set[str] = set()
-        self.activity = Activity(since=clock())
+        self._activity = Activity(since=clock())
+        self._finish: float | None = None  # when the job will probably be over
+
+    @property
+    def activity(self) -> Activity:
+        """What is being done; the time left runs down between two requests as well."""
+        if self._finish is None:
+            return self._activity
+        return replace(self._activity, seconds_left=max(0.0, self._finish - self._clock()))
 
     @property
     def in_flight(self) -> InFlight | None:
@@ -52,12 +62,16 @@ class Measuring:
         return self._driver.in_flight if self._driver else None
 
     def _do(self, doing: Doing, arm: str = "") -> None:
-        self.activity = replace(self.activity, doing=doing, arm=arm, since=self._clock())
+        self._activity = replace(self._activity, doing=doing, arm=arm, since=self._clock())
         self._news()
 
+    def stopping(self) -> None:
+        """Show that the job was told to stop."""
+        self._do(Doing.STOPPING, self._activity.arm)
+
     def _rest(self) -> None:
-        self._driver = None
-        self.activity = Activity(since=self._clock())
+        self._driver, self._finish = None, None
+        self._activity = Activity(since=self._clock())
         self._news()
 
     # -- launching -------------------------------------------------------------------------------
@@ -72,13 +86,14 @@ class Measuring:
         finally:
             self._rest()
 
-    async def _start(self, arm: Arm) -> None:
+    async def _start(self, arm: Arm, *, restore: bool = True) -> None:
         self._do(Doing.LAUNCHING, arm.name)
         began = self._clock()
         try:
             await self._supervisor.start(arm)
         except SpectuiError as error:
-            await self._restore(arm, error)
+            if restore:
+                await self._restore(arm, error)
             raise
         self._launch_seconds = self._clock() - began
         for note in self._supervisor.notes:
@@ -113,20 +128,57 @@ class Measuring:
     ) -> None:
         """Measure ``arms`` in this order over ``prompts``, each in a fresh launch.
 
-        ``then`` is started when all is done. An arm that does not start, or a server that goes
-        away, ends the job with its reason; what was measured is kept.
+        ``then`` is started when all is done. An arm that does not start gives way to the last good
+        one and ends the job with its reason; so does a server that goes away. What was measured
+        is kept.
         """
-        self.activity = Activity(total=len(arms) * len(prompts))
+        self._activity = Activity(total=len(arms) * len(prompts))
         try:
             for index, arm in enumerate(arms):
-                await self._measure_arm(arm, prompts, launches_left=len(arms) - index - 1)
+                await self._start(arm)
+                await self._run(arm, prompts, launches_left=len(arms) - index - 1)
             if then is not None and then != arms[-1]:
                 await self._start(then)
         finally:
             self._rest()
 
-    async def _measure_arm(self, arm: Arm, prompts: Sequence[Prompt], launches_left: int) -> None:
-        await self._start(arm)
+    async def measure_all(self, arms: Sequence[Arm], prompts: Sequence[Prompt]) -> None:
+        """Do as ``measure``, but go on with the next arm where one fails after the baseline.
+
+        Raises SpectuiError in the end with the first failure.
+        """
+        self._activity = Activity(total=len(arms) * len(prompts))
+        failure: SpectuiError | None = None
+        try:
+            for index, arm in enumerate(arms):
+                try:
+                    await self._start(arm, restore=False)
+                    await self._run(arm, prompts, launches_left=len(arms) - index - 1)
+                except SpectuiError as error:
+                    if not any(run.arm == arm for run in self._book.runs):
+                        self._note_unstarted(arm, len(prompts), str(error))
+                    if index == 0:
+                        raise
+                    failure = failure or ServerError(f"{arm.name}: {error}")
+        finally:
+            self._rest()
+        if failure is not None:
+            raise failure
+
+    def _note_unstarted(self, arm: Arm, planned: int, why: str) -> None:
+        run = self._book.begin(arm, self._clock(), planned)
+        self._write_start(run)
+        self._journal.run_ended(self._book.end(run.number, self._clock(), why))
+
+    def _write_start(self, run: Run) -> None:
+        self._journal.run_started(
+            run,
+            argv=self._supervisor.argv,
+            build=self._supervisor.build,
+            gpus=tuple(self._gpus()),
+        )
+
+    async def _run(self, arm: Arm, prompts: Sequence[Prompt], launches_left: int) -> None:
         client = self._supervisor.client
         if client is None:
             raise ServerError("the server went away", self._supervisor.reason)
@@ -139,7 +191,7 @@ class Measuring:
         )
         self._do(Doing.WARMING, arm.name)
         run = self._book.begin(arm, self._clock(), len(prompts))
-        self._journal.run_started(run, self._supervisor.argv)
+        self._write_start(run)
         stopped = ""
         try:
             await driver.warm_up()
@@ -171,7 +223,7 @@ class Measuring:
             run = self._book.add(run.number, request)
             self._journal.request_ended(run, request)
             failures = failures + 1 if request.error else 0
-            if request.error and self._supervisor.phase not in UP:
+            if request.error and await self._supervisor.has_gone(_CRASH):
                 raise ServerError("the server went away", self._supervisor.reason)
             if failures >= _FAILURES or (failures and failures == len(prompts)):
                 raise ServerError(f"{failures} requests in a row failed", request.error)
@@ -182,5 +234,6 @@ class Measuring:
         recent = self._paces[-20:]
         pace = sum(recent) / len(recent)
         left = pace * (left_here + left_later) + self._launch_seconds * launches_left
-        self.activity = replace(self.activity, done=self.activity.done + 1, seconds_left=left)
+        self._finish = self._clock() + left
+        self._activity = replace(self._activity, done=self._activity.done + 1)
         self._news()

@@ -118,8 +118,10 @@ class HostReader(Protocol):
 class Journal(Protocol):
     """Writes down what was measured, as it is measured, so that nothing is lost."""
 
-    def run_started(self, run: Run, argv: Sequence[str]) -> None:
-        """Take note of a new run and the command its server was started with."""
+    def run_started(
+        self, run: Run, *, argv: Sequence[str], build: str, gpus: Sequence[str]
+    ) -> None:
+        """Take note of a new run, and the command, build and GPUs it is measured with."""
 
     def request_ended(self, run: Run, request: Request) -> None:
         """Take note of one request."""

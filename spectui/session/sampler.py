@@ -7,8 +7,11 @@ block (NVML) runs on a thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar, cast
 
 from spectui.domain.acceptance import Counters
 from spectui.domain.errors import RequestError, SourceAbsentError
@@ -17,7 +20,11 @@ from spectui.domain.text import clean
 from spectui.domain.throughput import SlotMeter
 from spectui.session.ports import Clock, GpuReader, HostReader, ServerClient
 
+_CLOSING = 0.3  # s that letting go of the driver may take
 _ABSENT_RETRY = 30.0  # s; a driver that is not there now will hardly be there in a second
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,32 @@ METRICS = Source("metrics", 2.0, 5.0)
 SLOTS = Source("slots", 1.0, 2.0)
 GPU = Source("gpu", 1.0, 3.0)
 HOST = Source("host", 1.0, 2.0)
+
+
+def on_daemon(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Do ``work`` on a thread that nothing waits for: a hung driver must not hold up the end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast("T", result))
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as raised:  # noqa: BLE001 - it is the future's to tell
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name="spectui-reader", daemon=True).start()
+    return future
 
 
 class _NotNowError(Exception):
@@ -84,6 +117,7 @@ class Sampler:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.wait({on_daemon(self._gpus.close)}, timeout=_CLOSING)
 
     def forget_server(self) -> None:
         """Drop what was read from a server that is no more."""
@@ -138,13 +172,14 @@ class Sampler:
             # our own stream tells more, and every request costs the server a little
             self.slot_tps = None
             raise _NotNowError
+        self.slot_tps = None  # what is not read now is not shown as if it were
         slots = await client.slots()
         at = self._clock()
         self.slots = slots
         self.slot_tps = self._meter.feed(at, {(s.id, s.task): s.decoded for s in slots if s.busy})
 
     async def _read_gpus(self) -> None:
-        self.gpus = await asyncio.to_thread(self._gpus.read)
+        self.gpus = await on_daemon(self._gpus.read)
 
     async def _read_host(self) -> None:
         self.host = self._host.read(self._pid())

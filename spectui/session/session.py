@@ -100,6 +100,7 @@ class Session:
             journal=outside.journal,
             clock=outside.clock,
             news=self._news,
+            gpus=lambda: [gpu.name for gpu in self._sampler.gpus],
         )
         self._sampler = Sampler(
             gpus=outside.gpus,
@@ -189,9 +190,9 @@ class Session:
         return self._begin(job, speculation)
 
     def measure_arms(self, arms: Sequence[Arm]) -> Future[None]:
-        """Measure several arms in this order, each in a launch of its own."""
+        """Measure several arms in this order, going on where one of them fails."""
         return self._begin(
-            lambda: self._measuring.measure(list(arms), self._prompts),
+            lambda: self._measuring.measure_all(list(arms), self._prompts),
             *(arm.speculation for arm in arms),
         )
 
@@ -280,9 +281,9 @@ class Session:
     async def _cancel_job(self) -> None:
         job = self._job
         if job is not None and not job.done():
+            self._measuring.stopping()
             job.cancel()
-            with contextlib.suppress(asyncio.CancelledError, SpectuiError):
-                await job
+            await asyncio.wait({job})  # its end is told by whoever began it
 
     def _has_baseline(self) -> bool:
         base = self._book.baseline
@@ -315,7 +316,6 @@ class Session:
             await asyncio.gather(*ticking, return_exceptions=True)
             self._publish()
             self._outside.journal.close()
-            self._outside.gpus.close()
             others = asyncio.all_tasks() - {asyncio.current_task()}
             for task in others:
                 task.cancel()
@@ -370,9 +370,14 @@ class Session:
     def _publish(self) -> None:
         self._snapshot = snapshot = self._take()
         with self._lock:
-            callbacks = list(self._subscribers.values())
-        for callback in callbacks:
-            callback(snapshot)
+            callbacks = list(self._subscribers.items())
+        for key, callback in callbacks:
+            try:
+                callback(snapshot)
+            except Exception as error:  # noqa: BLE001 - one bad listener never stops the session
+                with self._lock:
+                    self._subscribers.pop(key, None)
+                self._notice(Level.ERROR, f"a listener failed ({type(error).__name__}: {error})")
 
     def _take(self) -> Snapshot:
         supervisor, book, sampler = self._supervisor, self._book, self._sampler

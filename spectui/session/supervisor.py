@@ -69,6 +69,7 @@ class Supervisor:
         self._changed = changed
         self._process: ServerProcess | None = None
         self._watch: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()  # starting and stopping never overlap
         self.phase = Phase.STOPPED
         self.since = clock()
         self.reason = ""
@@ -100,14 +101,18 @@ class Supervisor:
 
         Raises SpectuiError with the reason where it cannot; the phase is then failed.
         """
-        await self.stop()
+        async with self._turn:
+            await self._start(arm)
+
+    async def _start(self, arm: Arm) -> None:
+        await self._stop()
         self.reason = ""
         self.arm = arm
         self._to(Phase.STARTING)
         try:
             await self._launch(arm)
         except asyncio.CancelledError:
-            await self.stop()
+            await self._stop()
             raise
         except SpectuiError as error:
             await self._discard()
@@ -171,33 +176,46 @@ class Supervisor:
         line = telling_line([s for s in self._last_log if " E " in s or "GGML_ASSERT" in s])
         tail = f": {clean(line, limit=200)}" if line else ""
         self.reason = f"the server went away, {how_it_ended(ended.code)}{tail}"
-        await self._discard(watching=True)
-        self._to(Phase.GONE)
+        async with self._turn:
+            await self._discard(watching=True)
+            self._to(Phase.GONE)
 
     async def stop(self) -> None:
         """End the server if there is one, and wait until it and its port are gone."""
+        async with self._turn:
+            await self._stop()
+
+    async def _stop(self) -> None:
         if self.phase in ALIVE and self.phase is not Phase.STOPPING:
             self._to(Phase.STOPPING)
-        await self._discard()
-        self.arm = None
-        self._to(Phase.STOPPED)
+        try:
+            await self._discard()
+        finally:  # also when cancelled: the process was killed then
+            self.arm = None
+            self._to(Phase.STOPPED)
 
     async def _discard(self, *, watching: bool = False) -> None:
         watch, self._watch = self._watch, None
         if watch is not None and not watching:
             watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watch
+            await asyncio.gather(watch, return_exceptions=True)
         process, client = self._process, self.client
         self.client = None
-        if process is not None:
-            try:
+        try:
+            if process is not None:
                 await process.stop(self._patience.stop)
-            finally:
-                self.log(_REASON_LINES)
-                self._process = None
-        if client is not None:
-            await client.close()
+        finally:
+            self.log(_REASON_LINES)
+            self._process = None
+            if client is not None:
+                await client.close()
+
+    async def has_gone(self, seconds: float) -> bool:
+        """Return whether the server is gone, giving a crash ``seconds`` to be noticed."""
+        end = self._clock() + seconds
+        while self.phase in UP and self._clock() < end:  # noqa: ASYNC110 - phases have no event
+            await asyncio.sleep(_POLL)
+        return self.phase not in UP
 
     def kill_now(self) -> None:
         """SIGKILL the server's group; may be called from any thread."""

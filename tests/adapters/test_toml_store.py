@@ -43,7 +43,7 @@ def test_relative_paths_are_relative_to_the_profile(profile_file, monkeypatch):
     found = load_profile(profile_file)
     folder = profile_file.parent
     assert found.models.target == str(folder / "models" / "target.gguf")
-    assert found.models.draft == str(folder.parent / "draft.gguf")
+    assert found.models.draft == str(folder / ".." / "draft.gguf")
     assert found.server.engine == str(folder / "bin" / "llama-server")
 
 
@@ -123,3 +123,27 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path):
         save_profile(parse_profile({}), tmp_path / "file" / "x.toml")
     save_profile(parse_profile({}), tmp_path / "x.toml")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "x.toml"]
+
+
+@pytest.mark.parametrize("name", ["~m.gguf", "~/m.gguf", "a b.gguf", "x/../m.gguf", "é.gguf"])
+def test_odd_names_survive_being_written_and_read(tmp_path, name):
+    first = parse_profile({"models": {"target": str(tmp_path / name)}})
+    save_profile(first, tmp_path / "x.toml")
+    assert load_profile(tmp_path / "x.toml") == first
+
+
+def test_a_home_is_a_home_and_a_missing_one_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/someone")
+    path = tmp_path / "x.toml"
+    path.write_text('[models]\ntarget = "~/m.gguf"\n', encoding="utf-8")
+    assert load_profile(path).models.target == "/home/someone/m.gguf"
+    path.write_text('[models]\ntarget = "~nobody-of-that-name/m.gguf"\n', encoding="utf-8")
+    with pytest.raises(ProfileError, match="no such home"):
+        load_profile(path)
+
+
+def test_a_number_of_thousands_of_digits_is_told(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(f"x = {'9' * 5000}", encoding="utf-8")
+    with pytest.raises(ProfileError, match="not valid TOML"):
+        load_profile(path)

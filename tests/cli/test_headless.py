@@ -77,10 +77,14 @@ def test_arms_and_settings(shell):
 def test_an_arm_that_does_not_start_fails_and_keeps_the_rest(shell):
     profile = shell.profile(fail_if_n_max_above=8)
     status, out, err = shell(
-        *("measure", profile, "--limit", "1", "--json", "--arms", "speculation.n_max=4,16")
+        *("measure", profile, "--limit", "1", "--json", "--arms", "speculation.n_max=16,4")
     )
     assert status == 1
-    assert [arm["name"] for arm in json.loads(out)["arms"]] == ["off", "n_max 4"]
+    base, failed, arm = json.loads(out)["arms"]
+    assert (base["name"], failed["name"], arm["name"]) == ("off", "n_max 16", "n_max 4")
+    assert failed["requests"] == 0
+    assert "did not start" in failed["warnings"][0]
+    assert arm["requests"] == base["requests"] == 6
     last = err.splitlines()[-1]
     assert "did not start" in last
     assert "Traceback" not in err
@@ -175,6 +179,58 @@ def test_an_unreadable_home_is_no_reason_to_fail(shell):
     )
     assert status == 0, err
     assert len(json.loads(out)["arms"]) == 2
+    assert "records go to" in err
+
+
+def test_what_was_recorded_without_a_home_can_be_exported(shell):
+    poor = {"HOME": "/proc/none", "TMPDIR": str(shell.folder / "home")}
+    assert shell("measure", shell.profile(), "--limit", "1", **poor)[0] == 0
+    assert shell("export", "-o", "x.toml", **poor)[0] == 0
+    assert load_profile(shell.folder / "x.toml").evidence["engine"] == "binary b11434-fake"
+
+
+def test_a_poor_encoding_costs_a_sign_and_not_the_result(shell):
+    status, out, err = shell("measure", shell.profile(), "--limit", "1", PYTHONIOENCODING="ascii")
+    assert status == 0, err
+    assert "n_max 4" in out
+
+
+def test_a_signal_that_the_parent_ignores_stays_ignored(shell):
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "spectui", "measure", str(shell.profile()), "--limit", "2"]
+    nohup = (
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN);"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", nohup, *command],
+        cwd=shell.folder,
+        env=shell.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    shell.running.append(process)
+    wait_for(lambda: list(shell.home.rglob("sessions/*.jsonl")))
+    process.send_signal(signal.SIGHUP)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert "n_max 4" in out
+
+
+def test_one_keypress_that_arrives_twice_is_one(shell):
+    process = shell.start("measure", shell.profile(time_scale=0.2), "--json")
+    wait_for(lambda: list(shell.home.rglob("sessions/*.jsonl")))
+    [path] = shell.home.rglob("sessions/*.jsonl")
+    wait_for(lambda: '"event": "request"' in path.read_text(encoding="utf-8"))
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=15)
+    assert process.returncode == 130
+    assert json.loads(out)["arms"][0]["requests"] >= 1
 
 
 def test_arms_are_the_profiles_own_setting_or_what_is_asked_for():

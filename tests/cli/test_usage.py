@@ -113,6 +113,18 @@ def test_an_output_that_exists_is_refused_before_measuring(shell):
     assert "exists already" in only_line(err)
 
 
+def test_a_limit_that_is_no_number_is_told_in_plain_words(shell):
+    _, _, err = shell("measure", "x.toml", "--limit", "x")
+    assert "'x' is not a whole number from 1" in err
+
+
+def test_arms_that_do_not_speculate_are_no_arms(shell):
+    off = ("--set", "speculation.type=none")
+    status, _, err = shell("measure", shell.profile(), *off, "--arms", "speculation.n_max=1,4")
+    assert status == 2
+    assert "no arm speculates" in only_line(err)
+
+
 def test_nothing_to_compare(shell):
     status, _, err = shell("measure", shell.profile(), "--arms", "speculation.type=none")
     assert status == 2

@@ -173,3 +173,25 @@ def test_of_two_equals_the_shorter_draft_wins():
     same = Estimate(1.5, 1.4, 1.6, 9)
     found = answer(runs, {2: Comparison(2, 1, same), 3: Comparison(3, 1, same)}, 1)
     assert found.run == 3
+
+
+def test_one_lucky_prompt_does_not_replace_what_is_known():
+    base = run(1, Arm(), prompts(30, 50))
+    known = run(2, FOUR, prompts(30, 70, 0.01, 2))
+    lucky = run(3, EIGHT, {"p0": 80})
+    runs = [base, known, lucky]
+    found = answer(runs, {r.number: compare(r, base) for r in runs[1:]}, 1)
+    assert found.run == 2
+    assert found.tone is Tone.GOOD
+
+
+def test_a_baseline_that_would_not_turn_off_is_told():
+    drafting = Run(
+        1, Arm(), 0.0, 1, (Request("a", "code", 0, 1, Timings(predicted_n=9, drafted=4)),), 1.0
+    )
+    assert "would not turn off" in answer([drafting], {}, None).text
+
+
+def test_the_baseline_under_way_is_told():
+    found = answer([Run(1, Arm(), 0.0, 9)], {}, None)
+    assert "being measured" in found.text

@@ -109,3 +109,12 @@ def test_what_spoils_a_run_is_in_the_report():
     assert found["arms"][0]["warnings"] == ["baseline was still drafting", "stopped"]
     assert found["comparisons"] == []
     assert found["model"]["draft"] is None
+
+
+def test_turning_it_off_exports_off():
+    runs = [run(1, Speculation(), 50), run(2, simple(4), 30)]
+    slower = replay(runs, EngineInfo("binary", "x"), "t", "d")
+    chosen = run_to_export(slower, None)
+    assert chosen.arm.is_baseline
+    assert evidence(slower, chosen, WHERE)["answer"].startswith("Turn it off")
+    assert run_to_export(slower, 2).number == 2  # whoever asks for it by name gets it

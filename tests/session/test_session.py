@@ -12,6 +12,7 @@ from session_tools import simple, until
 from spectui.adapters.journal import read_record
 from spectui.domain.errors import SpectuiError, UsageError
 from spectui.domain.phases import LEGAL, Phase
+from spectui.domain.runs import Arm
 from spectui.domain.samples import Doing, SourceStatus
 from spectui.domain.speculation import Speculation
 
@@ -396,3 +397,117 @@ def test_a_server_that_ignores_sigterm_is_killed(bench):
     pid = server_of(session).pid
     session.stop_server().result(10)
     assert not is_alive(pid)
+
+
+# -- what happens at the same time --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.05, 0.3])
+def test_started_again_while_it_stops_there_is_one_server_and_it_is_known(bench, pause):
+    session = bench(ignore_sigterm=True)  # stopping takes its whole deadline
+    session.launch(simple(4)).result(30)
+    first = server_of(session).pid
+    stopping = session.stop_server()
+    time.sleep(pause)
+    session.launch(simple(8)).result(30)
+    stopping.result(10)
+    assert session.snapshot.phase is Phase.READY
+    assert session.snapshot.running.speculation == simple(8)
+    assert not is_alive(first)
+    assert is_alive(server_of(session).pid)
+
+
+def test_cancelled_while_the_old_server_ends_it_is_stopped(bench):
+    session = bench(ignore_sigterm=True)
+    session.launch(simple(4)).result(30)
+    future = session.launch(simple(8))
+    until(lambda: session.snapshot.phase is Phase.STOPPING)
+    session.cancel().result(5)
+    assert future.exception(5)
+    until(lambda: session.snapshot.phase is Phase.STOPPED)
+    session.launch(simple(4)).result(30)
+
+
+def test_cancelled_twice_while_loading_it_is_stopped(bench):
+    session = bench(load_seconds=1000, ignore_sigterm=True)
+    future = session.launch(simple(4))
+    until(lambda: session.snapshot.phase is Phase.LOADING)
+    cancels = [session.cancel(), session.cancel()]
+    for cancel in cancels:
+        cancel.result(10)
+    assert future.exception(5)
+    until(lambda: session.snapshot.phase is Phase.STOPPED)
+
+
+def test_a_crash_in_the_midst_of_an_answer_is_told_as_one(bench):
+    session = bench(crash_after_requests=3, crash_at_token=10, crash_code=3)
+    error = session.measure(Speculation()).exception(30)
+    assert "exit status 3" in str(error)
+    [run] = session.snapshot.runs
+    assert "exit status 3" in run.stopped
+    assert sum(bool(request.error) for request in run.requests) == 1
+
+
+def test_a_request_that_broke_off_is_not_added_to_its_neighbour(bench):
+    session = bench(fail_requests=[3], prompts=5)
+    session.measure_arms([Arm(simple(4))]).result(30)
+    for request in session.snapshot.runs[0].requests:
+        if not request.error:
+            assert request.acceptance.drafted == request.timings.drafted
+
+
+def test_a_driver_that_hangs_does_not_hold_up_the_end(bench):
+    release = threading.Event()
+
+    class Hanging:
+        def read(self):
+            release.wait(30)
+            return ()
+
+        close = read
+
+    session = bench(gpus=Hanging())
+    time.sleep(0.2)
+    began = time.monotonic()
+    assert session.close(5)
+    assert time.monotonic() - began < 3
+    release.set()
+
+
+def test_a_listener_that_fails_stops_nobody(bench):
+    session = bench()
+
+    def broken(snapshot):
+        raise RuntimeError("no")
+
+    session.subscribe(broken)
+    seen = record(session)
+    session.launch(simple(4)).result(30)
+    until(lambda: seen and seen[-1].phase is Phase.READY)
+    assert any("listener failed" in notice.text for notice in session.snapshot.notices)
+
+
+def test_several_arms_go_on_where_one_does_not_start(bench):
+    session = bench(fail_if_n_max_above=8, prompts=4)
+    arms = [Arm(), Arm(simple(2)), Arm(simple(16)), Arm(simple(4))]
+    error = session.measure_arms(arms).exception(60)
+    assert "n_max 16" in str(error)
+    runs = session.snapshot.runs
+    assert [run.arm.name for run in runs] == ["off", "n_max 2", "n_max 16", "n_max 4"]
+    assert [len(run.requests) for run in runs] == [4, 4, 0, 4]
+    assert "did not start" in runs[2].stopped
+    assert [mark.label for mark in session.snapshot.marks] == ["off", "n_max 2", "n_max 4"]
+
+
+def test_time_left_runs_down_while_a_server_loads(bench):
+    session = bench(load_seconds=1.5)
+    seen = record(session)
+    session.measure(simple(4)).result(30)
+    loading = [
+        s.activity.seconds_left
+        for s in seen
+        if s.phase is Phase.LOADING and s.activity.arm == "n_max 4"
+    ]
+    assert len(loading) >= 2
+    assert loading == sorted(loading, reverse=True)
+    assert loading[0] > loading[-1]
