@@ -30,7 +30,7 @@ def main() -> int:
     session = build_session(profile)
     session.start()
     try:
-        for length in (8, 16, 4):
+        for length in (16, 4, 8):
             setting = profile.speculation.with_value("ngram_simple.size_m", length)
             print(f"measuring {setting.name}", flush=True)
             session.measure(setting).result(600)

@@ -295,6 +295,10 @@ class Session:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._main())
+        except Exception as error:  # noqa: BLE001 - the thread's edge: the faces must be told
+            told = f"the session ended with a fault ({type(error).__name__}: {error})"
+            self._notice(Level.ERROR, clean(told, limit=300))
+            self._publish()
         finally:
             self._supervisor.kill_now()
             with contextlib.suppress(Exception):
