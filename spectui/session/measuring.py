@@ -235,5 +235,5 @@ class Measuring:
         pace = sum(recent) / len(recent)
         left = pace * (left_here + left_later) + self._launch_seconds * launches_left
         self._finish = self._clock() + left
+        # no news: it comes once a request, and the next tick shows it early enough
         self._activity = replace(self._activity, done=self._activity.done + 1)
-        self._news()

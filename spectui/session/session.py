@@ -43,7 +43,7 @@ T = TypeVar("T")
 _TICK = 0.5  # s between two snapshots while something happens
 _BEAT = 0.25  # s between two points of in-flight speed
 _IDLE_TICK = 1.0
-_SPACING = 0.1  # s: news does not come faster than this
+_SPACING = 0.2  # s: news does not come faster than this
 _LOG_LINES = 200
 
 
@@ -118,6 +118,7 @@ class Session:
         self._lock = threading.Lock()
         self._subscribers: dict[int, Callable[[Snapshot], None]] = {}
         self._subscribed = 0
+        self._phase = self._supervisor.phase
         self._snapshot = self._take()
 
     # -- from any thread -------------------------------------------------------------------------
@@ -364,7 +365,10 @@ class Session:
         self._news()
 
     def _phase_changed(self) -> None:
-        phase = self._supervisor.phase
+        phase, before = self._supervisor.phase, self._phase
+        self._phase = phase
+        if {phase, before} == UP:
+            return  # twice a request: the next tick shows it early enough
         if phase is Phase.STARTING:
             self._sampler.forget_server()
         elif phase is Phase.GONE:
