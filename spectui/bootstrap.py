@@ -19,7 +19,7 @@ from spectui.adapters.host import PsutilHost
 from spectui.adapters.journal import JsonlJournal, Record
 from spectui.adapters.llama_http import LlamaClient
 from spectui.adapters.llama_process import LlamaLauncher
-from spectui.adapters.machine import describe_cpu
+from spectui.adapters.machine import describe_cpu, physical_cores
 from spectui.adapters.prompt_file import Workload, interleave, load_workload
 from spectui.adapters.toml_store import save_profile
 from spectui.domain.errors import EngineError, ProfileError, SpectuiError
@@ -41,6 +41,7 @@ from spectui.session.session import Outside, Session
 from spectui.session.supervisor import Engine
 
 _MAGIC = b"GGUF"
+_DEMO_CORES = 8  # a model this small gains nothing from more
 
 
 def demo_profile() -> Profile:
@@ -50,7 +51,7 @@ def demo_profile() -> Profile:
     to everything else: with all of them the engine's threads wait for one another whenever
     anything else runs.
     """
-    threads = max(1, (os.cpu_count() or 2) - 1)
+    threads = max(1, min(physical_cores(), _DEMO_CORES) - 1)
     return Profile(
         server=ServerSpec(EMBEDDED, ("-c", "4096", "-t", str(threads))),
         models=Models(DEMO),

@@ -8,7 +8,14 @@ import re
 import subprocess
 from pathlib import Path
 
+import psutil
+
 from spectui.domain.text import clean
+
+
+def physical_cores() -> int:
+    """Return the number of cores, hyper-threads not counted; at least 1."""
+    return psutil.cpu_count(logical=False) or os.cpu_count() or 1
 
 
 def describe_cpu() -> str:

@@ -15,11 +15,24 @@ from spectui.embedded.flags import Assignment
 from spectui.embedded.parser import Parsed
 from spectui.embedded.values import Member
 
+_FEW_CORES = 4
+
+
+def _threads(cores: int) -> tuple[Assignment, ...]:
+    """Return the default thread count of a small machine; a large one's is the engine's own.
+
+    With a thread on every core they wait for one another, spinning, whenever anything else runs:
+    on two cores a hundredth of the speed was seen. Whoever measures runs something else.
+    """
+    return (Assignment("cpuparams.n_threads", max(1, cores - 1)),) if cores <= _FEW_CORES else ()
+
+
 DEFAULTS = (
     Assignment("hostnames", ["127.0.0.1"]),
     Assignment("port", 8080),
     # one request at a time is what gets measured; llama-server's own default is four slots
     Assignment("n_parallel", 1),
+    *_threads(os.cpu_count() or 1),
 )
 
 

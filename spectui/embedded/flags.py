@@ -145,7 +145,8 @@ _REASONING = v.members(
 )
 
 _COMMON = (
-    _value("-t --threads", "N", "cpuparams.n_threads", v.whole, "CPU threads to generate with"),
+    _value("-t --threads", "N", "cpuparams.n_threads", v.whole,
+           "CPU threads to generate with (default: one core is left free where there are few)"),
     _value(
         "-tb --threads-batch",
         "N",

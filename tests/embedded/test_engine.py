@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spectui.domain.errors import EngineError
-from spectui.embedded.engine import load_engine, parameters
+from spectui.embedded.engine import _threads, load_engine, parameters
 from spectui.embedded.flags import FLAGS, Assignment, Flag
 from spectui.embedded.parser import ArgumentError, parse
 
@@ -80,3 +80,8 @@ def test_an_attribute_that_this_engine_lacks_is_one_readable_error(engine: Any) 
 def test_a_value_that_this_engine_refuses_is_one_readable_error(engine: Any) -> None:
     with pytest.raises(EngineError, match=r"xllamacpp .* refuses 'exps' for tensor_buft_overrides"):
         params(engine, "-ot", "exps")
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, [1]), (2, [1]), (4, [3]), (8, []), (64, [])])
+def test_a_small_machine_keeps_a_core_free(cores: int, threads: list[int]) -> None:
+    assert [item.value for item in _threads(cores)] == threads
