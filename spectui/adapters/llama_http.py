@@ -115,7 +115,7 @@ class LlamaClient:
                             yield event
                     elif line.startswith("error:"):
                         raise RequestError(_message(_json(line[6:])) or clean(line, limit=300))
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, RuntimeError) as error:
             raise _unreachable(error) from None
         if not done:
             raise RequestError("the answer broke off before its end", "see the log")
@@ -127,11 +127,15 @@ class LlamaClient:
     async def _get(self, path: str, limit: float) -> httpx.Response:
         try:
             return await self._http.get(path, timeout=limit)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, RuntimeError) as error:
             raise _unreachable(error) from None
 
 
 def _unreachable(error: Exception) -> RequestError:
+    """Return what a failure of the connection means.
+
+    A RuntimeError means that the client was closed, since its server is gone.
+    """
     if isinstance(error, httpx.TimeoutException):
         return RequestError("the server did not answer in time")
     if isinstance(error, httpx.ConnectError):

@@ -94,7 +94,6 @@ def save_profile(profile: Profile, path: Path) -> None:
 
     text = tomli_w.dumps(to_mapping(profile, relate=relate))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from spectui import __version__
 from spectui.domain.errors import SpectuiError, UsageError
+from spectui.domain.text import clean, nearest
 
 _COMMANDS = ("open", "demo", "measure", "export")
 
@@ -36,9 +37,10 @@ def run(argv: Sequence[str]) -> int:
             stream.reconfigure(errors="replace")
     arguments = list(argv)
     first = next((word for word in arguments if not word.startswith("-")), None)
-    if first is not None and first not in _COMMANDS and arguments[0] == first:
-        arguments.insert(0, "open")  # `spectui my.toml`
     try:
+        if first is not None and first not in _COMMANDS and arguments[0] == first:
+            _need_profile(first)
+            arguments.insert(0, "open")  # `spectui my.toml`
         options = _parser().parse_args(arguments)
         return _dispatch(options)
     except SpectuiError as error:
@@ -52,6 +54,13 @@ def run(argv: Sequence[str]) -> int:
         return fail(SpectuiError(f"{error.strerror or error}", "is the disk full?"))
     except Exception as error:  # noqa: BLE001 - the command line's edge: no traceback reaches a person
         return fail(SpectuiError(f"a fault in spectui ({type(error).__name__}: {error})", _kept()))
+
+
+def _need_profile(word: str) -> None:
+    """Take a word that is nearly a command, and no file, for a slip."""
+    meant = nearest(word, _COMMANDS) if "." not in word and not Path(word).exists() else ""
+    if meant:
+        raise UsageError(f"there is no command {clean(word, limit=80)}", f"did you mean {meant}?")
 
 
 def fail(error: SpectuiError) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import json
+import os
 import sys
 import threading
+from pathlib import Path
 
 from spectui import __version__
 from spectui.adapters.toml_store import load_profile
@@ -33,8 +35,8 @@ def measure(options: argparse.Namespace) -> int:
             "no arm speculates: there is nothing to compare with the baseline",
             "add for example --set speculation.type=ngram-simple, or other --arms",
         )
-    if options.output is not None and options.output.exists():
-        raise UsageError(f"{options.output} exists already", "choose another name")
+    if options.output is not None:
+        _need_writable(options.output)
     session = build_session(profile, source=options.profile, limit=options.limit)
     prompts = len(workload(profile, options.limit).prompts)
     failure, number = _measure(session, [Arm(), *arms])
@@ -49,7 +51,24 @@ def measure(options: argparse.Namespace) -> int:
         return 128 + number
     if failure is not None:
         raise failure
+    if snapshot.baseline is None:
+        raise SpectuiError(
+            "the baseline was still drafting: nothing can be compared with it",
+            "look for what turns speculation on: server.args, or a llama.cpp config file",
+        )
     return 0
+
+
+def _need_writable(output: Path) -> None:
+    """Refuse a place that nothing can be written to before an hour was spent measuring."""
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder", "name a .toml file")
+    if output.exists():
+        raise UsageError(f"{output} exists already", "choose another name")
+    if not output.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {output.parent}", "make it first")
+    if not os.access(output.absolute().parent, os.W_OK):
+        raise UsageError(f"{output.parent} cannot be written", "choose another place")
 
 
 def _measure(session: Session, arms: list[Arm]) -> tuple[SpectuiError | None, int | None]:

@@ -32,11 +32,23 @@ def arms_of(profile: Profile, wanted: Sequence[str]) -> list[Arm]:
         for setting in combination:
             data = with_setting(data, setting, toml_value)
         arm = Arm(parse_profile(data, file="--arms").speculation)
+        _need_effect(arm, combination)
         if not arm.is_baseline and not any(
             arm.speculation.same_as(other.speculation) for other in arms
         ):
             arms.append(arm)
     return arms
+
+
+def _need_effect(arm: Arm, settings: Iterable[str]) -> None:
+    """Refuse a knob that does not move the arm's type: all its values would be one arm."""
+    kind = arm.speculation.kind
+    for setting in settings:
+        key = setting.partition("=")[0].removeprefix("speculation.")
+        if key != "type" and not arm.is_baseline and key not in {k.key for k in kind.knobs}:
+            length = kind.length_knob
+            fix = f"use speculation.{length.key}" if length else "it has no knobs"
+            raise UsageError(f"--arms: {key} does not move {kind.id}", fix)
 
 
 def _values(text: str) -> list[str]:

@@ -21,7 +21,10 @@ def result_table(snapshot: Snapshot) -> str:
         for row in rows
     ]
     answer = snapshot.answer
-    return "\n".join([answer.text, *([answer.detail] if answer.detail else []), "", *lines])
+    models = " ← ".join(name for name in (snapshot.target, snapshot.draft) if name)
+    engine = f"{snapshot.engine.kind} {snapshot.engine.build}" if snapshot.engine else ""
+    head = [answer.text, *([answer.detail] if answer.detail else []), f"{models} · {engine}"]
+    return "\n".join([*head, "", *lines])
 
 
 def _row(snapshot: Snapshot, run: Run) -> tuple[str, ...]:
@@ -32,7 +35,12 @@ def _row(snapshot: Snapshot, run: Run) -> tuple[str, ...]:
     interval = "–"
     if found and found.low is not None and found.high is not None:
         interval = f"{found.low:.2f}–{found.high:.2f}"
-    notes = [run.unverified, run.stopped, f"{summary.failed} failed" if summary.failed else ""]
+    notes = [
+        run.unverified,
+        run.undrafted,
+        run.stopped,
+        f"{summary.failed} failed" if summary.failed else "",
+    ]
     return (
         run.arm.name,
         _figure(summary.decode_tps, "{:.1f}"),

@@ -161,40 +161,24 @@ def answer(
 ) -> Answer:
     """Return what the runs say: which arm is faster and how sure that is, or to turn it off."""
     runs = tuple(runs)
-    arms = {run.number: run.arm for run in runs if not run.arm.is_baseline}
-    if runs and runs[-1].arm.is_baseline and runs[-1].ended is None and not arms:
-        return Answer(Tone.WAITING, "The baseline is being measured first")
-    if baseline is None:
-        if runs and any(run.unverified for run in runs):
-            return Answer(Tone.WAITING, "No baseline: speculation would not turn off, see the runs")
-        if arms:
-            return Answer(Tone.WAITING, "No baseline yet: measure it to compare with")
-        return Answer()
+    arms = {run.number: run for run in runs if not run.arm.is_baseline}
     found = {
         number: comparison.overall
         for number, comparison in comparisons.items()
         if number in arms and comparison.overall is not None
     }
-    if not found:
-        return Answer(Tone.WAITING, "The baseline is known: measure a setting against it")
-    # what is known to be at least so fast comes first, then what merely looks fast
-    if any(row.low is not None for row in found.values()):
-        found = {number: row for number, row in found.items() if row.low is not None}
-    # of two equals the shorter draft wins: it is the cheaper one
-    best = max(
-        found,
-        key=lambda n: (
-            found[n].low or found[n].speedup,
-            -(arms[n].speculation.draft_length or 0),
-            n,
-        ),
-    )
-    chosen, name = found[best], arms[best].name
+    if baseline is None or not found:
+        return Answer(Tone.WAITING, _what_is_missing(runs, baseline))
+    best = _best(found, arms)
+    chosen, name = found[best], arms[best].arm.name
+    if arms[best].undrafted:
+        text = f"{name} drafted nothing: speculation was not at work, see the log"
+        return Answer(Tone.BAD, text, "", best)
     detail = "   ".join(
         f"{task} {_by_task(row)}" for task, row in sorted(comparisons[best].by_task.items())
     )
     if chosen.verdict is Verdict.FASTER:
-        text = f"{name} is {chosen.speedup:.2f}× faster than no speculation ({span(chosen)})"
+        text = f"{name} is faster: {chosen.speedup:.2f}× the speed without it ({span(chosen)})"
         return Answer(Tone.GOOD, text, detail, best)
     if all(row.verdict is Verdict.SLOWER for row in found.values()):
         every = f"even {name}" if len(found) > 1 else name
@@ -204,7 +188,39 @@ def answer(
         text = f"No difference: {name} ties with no speculation ({span(chosen)})"
         return Answer(Tone.NEUTRAL, text, detail, best)
     text = f"Undecided: {name} at {chosen.speedup:.2f}× the baseline ({span(chosen)})"
-    return Answer(Tone.NEUTRAL, text, detail, best)
+    return Answer(Tone.NEUTRAL, f"{text}; more prompts would tell", detail, best)
+
+
+def _what_is_missing(runs: tuple[Run, ...], baseline: int | None) -> str:
+    if not runs:
+        return Answer().text
+    if any(run.unverified for run in runs) and baseline is None:
+        return "No baseline: speculation would not turn off, see the runs"
+    last = runs[-1]
+    if last.arm.is_baseline and last.ended is None:
+        return "The baseline is being measured first"
+    base = next((run for run in runs if run.number == baseline), None)
+    if base is None:
+        return "No baseline yet: measure it to compare with"
+    if base.stopped:
+        return "The baseline was cut short: measure it again"
+    return "The baseline is known: measure a setting against it"
+
+
+def _best(found: Mapping[int, Estimate], arms: Mapping[int, Run]) -> int:
+    """Return the run that is at least so fast; of two equals the shorter, cheaper draft.
+
+    What merely looks fast, without an interval, counts only where nothing else is known.
+    """
+    known = [number for number, row in found.items() if row.low is not None] or list(found)
+    return max(
+        known,
+        key=lambda number: (
+            found[number].low or found[number].speedup,
+            -(arms[number].arm.speculation.draft_length or 0),
+            number,
+        ),
+    )
 
 
 def _by_task(found: Estimate) -> str:

@@ -152,7 +152,7 @@ class _Reader:
         if not isinstance(value, list | tuple) or not all(
             isinstance(item, str) and "\0" not in item for item in value
         ):
-            raise self.fail(key, "a list of texts")
+            raise self.fail(key, 'a list of texts, such as ["a", "b"]')
         return tuple(value)
 
 

@@ -44,7 +44,7 @@ def report(snapshot: Snapshot, profile: Profile, *, version: str, prompts: int) 
 def _arm(run: Run, summary: Summary, profile: Profile) -> Json:
     acceptance = summary.acceptance
     tables = to_mapping(profile.with_speculation(run.arm.speculation))
-    warnings = [text for text in (run.unverified, run.stopped) if text]
+    warnings = [text for text in (run.unverified, run.undrafted, run.stopped) if text]
     if not acceptance.exact:
         warnings.append("counts are rounded by the server")
     return {

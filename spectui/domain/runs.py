@@ -99,6 +99,14 @@ class Run:
             return "baseline was still drafting"
         return ""
 
+    @property
+    def undrafted(self) -> str:
+        """Why this run says nothing about speculation: it answered, and never drafted."""
+        answered = [request for request in self.requests if not request.error]
+        if self.ended is None or self.arm.is_baseline or not answered or self.drafted:
+            return ""
+        return "drafted nothing"
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:

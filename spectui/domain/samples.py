@@ -188,10 +188,13 @@ class Snapshot:
     Compared by identity: it carries series. ``running`` is what the living server was started
     with (None without one), ``runs`` are in the order they were begun, the last may be under way,
     and ``summaries`` and ``comparisons`` are keyed by a Run's number. ``baseline`` is the number of
-    the run that speed-ups are measured against.
+    the run that speed-ups are measured against. ``speculation`` is the setting last asked for,
+    the profile's at first. ``chart_at`` is now on the time axis of ``speed``, ``settled`` and
+    ``marks``, which stands still while nothing is done.
     """
 
     at: float
+    chart_at: float = 0.0
     phase: Phase = Phase.STOPPED
     phase_since: float = 0.0
     reason: str = ""

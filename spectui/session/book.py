@@ -34,6 +34,7 @@ class Book:
         self._marks: deque[Mark] = deque(maxlen=_MARKS)
         self._notices: deque[Notice] = deque(maxlen=_NOTICES)
         self._noticed = 0
+        self._rested = 0.0  # seconds that the charts' time axis leaves out
         self._runs: dict[int, Run] = {}
         # by number, with the run it was made of: a run that has not grown is not summed up again
         self._summaries: dict[int, tuple[Run, Summary]] = {}
@@ -52,7 +53,13 @@ class Book:
         run = self._runs[number] = self._runs[number].with_request(request)
         if request.decode_tps is not None:
             started = request.started + (request.first_token or 0.0)
-            point = SettledPoint(started, request.ended, request.decode_tps, number, request.task)
+            point = SettledPoint(
+                self.charted(started),
+                self.charted(request.ended),
+                request.decode_tps,
+                number,
+                request.task,
+            )
             self._settled.append(point)
         return run
 
@@ -69,11 +76,19 @@ class Book:
         """Add a point of in-flight speed; one gap stands for many."""
         if tps is None and (not self._speed or self._speed[-1].tps is None):
             return
-        self._speed.append(SpeedPoint(at, tps))
+        self._speed.append(SpeedPoint(self.charted(at), tps))
+
+    def rest(self, seconds: float) -> None:
+        """Leave ``seconds`` in which nothing was done out of the charts."""
+        self._rested += seconds
+
+    def charted(self, at: float) -> float:
+        """Return where a moment stands on the charts' time axis, in seconds."""
+        return at - self._rested
 
     def mark(self, at: float, label: str) -> None:
         """Mark a (re)start."""
-        self._marks.append(Mark(at, label))
+        self._marks.append(Mark(self.charted(at), label))
 
     def notice(self, at: float, level: Level, text: str) -> None:
         """Tell the person something."""

@@ -203,6 +203,9 @@ class Measuring:
         except SpectuiError as error:
             stopped = self._supervisor.reason or str(error)
             raise
+        except Exception as error:
+            stopped = f"a fault in spectui ({type(error).__name__})"
+            raise
         finally:
             run = self._book.end(run.number, self._clock(), stopped)
             self._journal.run_ended(run)

@@ -21,7 +21,7 @@ from spectui.domain.errors import SpectuiError, UsageError
 from spectui.domain.phases import UP, Phase
 from spectui.domain.profile import Profile
 from spectui.domain.runs import Arm, Prompt
-from spectui.domain.samples import EngineInfo, Level, Snapshot
+from spectui.domain.samples import Doing, EngineInfo, Level, Snapshot
 from spectui.domain.speculation import OFF, Speculation, check
 from spectui.domain.text import clean
 from spectui.session.book import Book
@@ -118,6 +118,7 @@ class Session:
         self._lock = threading.Lock()
         self._subscribers: dict[int, Callable[[Snapshot], None]] = {}
         self._subscribed = 0
+        self._wanted = profile.speculation  # what a person last asked for, the baseline aside
         self._phase = self._supervisor.phase
         self._snapshot = self._take()
 
@@ -261,6 +262,8 @@ class Session:
                 raise UsageError(
                     f"still {self._measuring.activity.doing}", "cancel it first, or wait"
                 )
+            before = self._wanted
+            self._wanted = next((s for s in reversed(wanted) if not s.is_off), before)
             task = self._job = asyncio.create_task(job())
             try:
                 await task
@@ -270,6 +273,8 @@ class Session:
                     raise
                 raise SpectuiError("stopped; what was measured is kept") from None
             except SpectuiError as error:
+                if self._supervisor.arm == Arm(before):  # it was refused, and this runs again
+                    self._wanted = before
                 self._notice(Level.ERROR, str(error))
                 raise
             except Exception as error:  # a worker's edge: the fault is told, the session lives on
@@ -343,8 +348,13 @@ class Session:
             await asyncio.sleep(_SPACING)
 
     async def _beat(self) -> None:
+        last = self._clock()
         while True:
-            self._book.speed(self._clock(), self._tps_now())
+            now, tps = self._clock(), self._tps_now()
+            if tps is None and self._measuring.activity.doing is Doing.IDLE:
+                self._book.rest(now - last)
+            last = now
+            self._book.speed(now, tps)
             await asyncio.sleep(_BEAT)
 
     @property
@@ -390,8 +400,10 @@ class Session:
     def _take(self) -> Snapshot:
         supervisor, book, sampler = self._supervisor, self._book, self._sampler
         base = book.baseline
+        now = self._clock()
         return Snapshot(
-            at=self._clock(),
+            at=now,
+            chart_at=book.charted(now),
             phase=supervisor.phase,
             phase_since=supervisor.since,
             reason=supervisor.reason,
@@ -417,6 +429,6 @@ class Session:
             sources=sampler.states,
             log=supervisor.log(_LOG_LINES),
             notices=book.notices,
-            speculation=self.profile.speculation,
+            speculation=self._wanted,
             has_draft=self.profile.has_draft,
         )

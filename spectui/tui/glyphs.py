@@ -61,7 +61,7 @@ BRAILLE = Glyphs(
             _P.GONE: "✗",
         }
     ),
-    tones=MappingProxyType({Tone.GOOD: "▲", Tone.BAD: "▼", Tone.NEUTRAL: "≈", Tone.WAITING: "…"}),
+    tones=MappingProxyType({Tone.GOOD: "✓", Tone.BAD: "✗", Tone.NEUTRAL: "≈", Tone.WAITING: "…"}),
 )
 
 # what the fonts of the Linux console and of a VT have: code page 437 and Latin-1

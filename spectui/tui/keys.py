@@ -84,7 +84,7 @@ ACTS: Final = (
     ),
     Act(
         "cancel",
-        "x,escape",
+        "x",
         "x",
         "cancel",
         "Cancel what is under way",
@@ -120,7 +120,7 @@ ACTS: Final = (
         "left -",
         "",
         "Lower the knob",
-        "One step down; digits type a value, enter keeps it, escape does not",
+        "One step down; digits type a value, enter ends typing",
         0,
         "Knobs",
     ),

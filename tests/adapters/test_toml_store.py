@@ -49,6 +49,7 @@ def test_relative_paths_are_relative_to_the_profile(profile_file, monkeypatch):
 
 def test_load_export_load_is_the_identity(profile_file):
     first = load_profile(profile_file)
+    (profile_file.parent.parent / "a").mkdir()
     for place in (profile_file.parent / "tuned.toml", profile_file.parent.parent / "a" / "b.toml"):
         save_profile(first, place)
         assert load_profile(place) == first

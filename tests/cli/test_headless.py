@@ -251,3 +251,17 @@ def test_arms_are_the_profiles_own_setting_or_what_is_asked_for():
     for wrong in ("workload.seed=1,2", "speculation.n_max", "speculation.n_max=", "n_max=1"):
         with pytest.raises(UsageError):
             arms_of(profile, [wrong])
+
+
+def test_a_baseline_that_still_drafts_is_a_failure(shell):
+    status, out, err = shell("measure", shell.profile(baseline_drafts=3), "--limit", "1", "--json")
+    assert status == 1
+    assert "still drafting" in err.splitlines()[-1]
+    result = json.loads(out)
+    assert result["arms"][0]["warnings"] == ["baseline was still drafting"]
+    assert result["comparisons"] == []
+
+
+def test_people_see_what_was_measured(shell):
+    _, out, _ = shell("measure", shell.profile(), "--limit", "1")
+    assert "target.gguf ← draft.gguf · binary b11434-fake" in out

@@ -129,3 +129,25 @@ def test_nothing_to_compare(shell):
     status, _, err = shell("measure", shell.profile(), "--arms", "speculation.type=none")
     assert status == 2
     assert "--arms" in only_line(err)
+
+
+def test_a_slip_of_a_command_is_told(shell):
+    status, _, err = shell("measur", "x.toml")
+    assert status == 2
+    assert "did you mean measure" in err
+
+
+def test_a_knob_that_does_not_move_the_type_makes_no_arms(shell):
+    lookup = ("--set", "speculation.type=ngram-simple")
+    profile = shell.profile()
+    status, _, err = shell("measure", profile, *lookup, "--arms", "speculation.n_max=4,8")
+    assert status == 2
+    assert "speculation.ngram_simple.size_m" in only_line(err)
+
+
+def test_an_output_nowhere_is_refused_before_measuring(shell):
+    profile = shell.profile()
+    for place, words in (("none/x.toml", "there is no folder"), (".", "is a folder")):
+        status, _, err = shell("measure", profile, "-o", place)
+        assert status == 2
+        assert words in only_line(err)

@@ -23,8 +23,15 @@ EIGHT = Arm(Speculation.of("draft-simple", {"n_max": 8}))
 
 
 def run(number, arm, speeds, task="code"):
+    drafted = 0 if arm.is_baseline else 40
     requests = tuple(
-        Request(prompt, task, 0.0, 1.0, Timings(predicted_n=128, predicted_ms=1.0, per_second=tps))
+        Request(
+            prompt,
+            task,
+            0.0,
+            1.0,
+            Timings(predicted_n=128, predicted_ms=1.0, per_second=tps, drafted=drafted),
+        )
         for prompt, tps in speeds.items()
     )
     return Run(number, arm, 0.0, len(requests), requests, ended=1.0)
@@ -149,7 +156,7 @@ def test_the_best_arm_is_named_with_its_interval():
     found = _answer((FOUR, 75), (EIGHT, 60))
     assert found.tone is Tone.GOOD
     assert found.run == 2
-    assert found.text.startswith("n_max 4 is 1.5")
+    assert found.text.startswith("n_max 4 is faster: 1.5")
     assert "12 prompts" in found.text
 
 
@@ -195,3 +202,18 @@ def test_a_baseline_that_would_not_turn_off_is_told():
 def test_the_baseline_under_way_is_told():
     found = answer([Run(1, Arm(), 0.0, 9)], {}, None)
     assert "being measured" in found.text
+
+
+def test_an_arm_that_never_drafted_is_no_tie():
+    base = run(1, Arm(), prompts(12, 50))
+    idle = Run(2, FOUR, 0.0, 12, base.requests, ended=1.0)
+    found = answer([base, idle], {2: compare(idle, base)}, 1)
+    assert found.tone is Tone.BAD
+    assert found.text.startswith("n_max 4 drafted nothing")
+
+
+def test_a_baseline_cut_short_is_told():
+    from dataclasses import replace
+
+    base = replace(run(1, Arm(), prompts(3, 50)), stopped="stopped")
+    assert "cut short" in answer([base], {}, 1).text

@@ -112,7 +112,8 @@ def test_what_spoils_a_run_is_in_the_report():
 
 
 def test_turning_it_off_exports_off():
-    runs = [run(1, Speculation(), 50), run(2, simple(4), 30)]
+    drafted = Acceptance(40, 30, 10, (10, 8, 7, 5))
+    runs = [run(1, Speculation(), 50), run(2, simple(4), 30, acceptance=drafted)]
     slower = replay(runs, EngineInfo("binary", "x"), "t", "d")
     chosen = run_to_export(slower, None)
     assert chosen.arm.is_baseline

@@ -1,7 +1,9 @@
 """Measuring a real llama-server: every draft length, known acceptance, in-flight speed."""
 
 import pytest
+from inflight import check_speeds, record_speeds
 
+import spectui.adapters.llama_http as http
 from spectui.domain.acceptance import standard_error
 from spectui.domain.runs import Arm
 from spectui.domain.speculation import Speculation
@@ -51,7 +53,8 @@ def test_shown_acceptance_is_the_acceptance_that_was_set(measured):
 
 
 @pytest.mark.parametrize("arm", [Arm(), simple(4)], ids=["off", "n_max 4"])
-def test_in_flight_speed_agrees_with_what_the_server_says_at_the_end(measured, arm):
+def test_in_flight_speed_agrees_with_what_the_server_says(measured, arm, monkeypatch):
+    said = record_speeds(monkeypatch, http)
     rates = ",".join(map(str, RATES[:4]))
     synthetic = [] if arm.is_baseline else ["--spec-synth-rates", rates]
     session = measured(
@@ -64,11 +67,7 @@ def test_in_flight_speed_agrees_with_what_the_server_says_at_the_end(measured, a
     session.subscribe(seen.append)
     session.measure_arms([arm]).result(110)
     [request] = session.snapshot.runs[0].requests
-    flights = [s.in_flight for s in seen if s.in_flight and s.in_flight.max_tokens == 400]
-    speeds = [f.so_far for f in flights if f.so_far and f.tokens > 200]
-    assert speeds
-    for speed in speeds[-2:]:
-        assert speed == pytest.approx(request.timings.per_second, rel=0.1)
+    check_speeds(said, request, seen)
     assert bool(request.timings.drafted) is not arm.is_baseline
 
 

@@ -511,3 +511,42 @@ def test_time_left_runs_down_while_a_server_loads(bench):
     assert len(loading) >= 2
     assert loading == sorted(loading, reverse=True)
     assert loading[0] > loading[-1]
+
+
+def test_a_server_that_dies_between_an_answer_and_its_counters_is_told(bench):
+    session = bench(crash_after_requests=3, crash_code=1)
+    error = session.measure(simple(4)).exception(30)
+    assert "the server went away" in str(error)
+    assert "fault" not in str(error)
+    assert session.snapshot.runs[0].stopped
+    assert "cut short" in session.snapshot.answer.text
+
+
+def test_the_setting_last_asked_for_is_the_one_to_go_on_from(bench):
+    session = bench(fail_if_n_max_above=9)
+    assert session.snapshot.speculation == simple(4)
+    session.measure(simple(8)).result(30)
+    assert session.snapshot.speculation == simple(8)
+    session.measure_baseline().result(30)
+    assert session.snapshot.speculation == simple(8)
+    assert session.measure(simple(16)).exception(30)
+    assert session.snapshot.speculation == simple(8)  # which runs again
+
+
+def test_the_charts_time_stands_still_while_nothing_is_done(bench):
+    session = bench()
+    session.measure(simple(4)).result(30)
+    time.sleep(0.6)  # the last beat of the job
+    first = session.snapshot
+    time.sleep(2)
+    later = session.snapshot
+    assert later.at - first.at > 1
+    assert later.chart_at - first.chart_at < 0.6
+    assert later.chart_at >= max(point.ended for point in later.settled)
+
+
+def test_an_arm_that_never_drafts_is_told(bench):
+    session = bench(not_speculating=True)
+    session.measure(simple(4)).result(30)
+    assert session.snapshot.runs[1].undrafted == "drafted nothing"
+    assert "n_max 4 drafted nothing" in session.snapshot.answer.text

@@ -157,7 +157,8 @@ def idle(**more: object) -> Snapshot:
         speculation=draft_simple(4),
         has_draft=True,
     )
-    return replace(snapshot, **more)  # type: ignore[arg-type]
+    found = replace(snapshot, **more)  # type: ignore[arg-type]
+    return replace(found, chart_at=found.at)
 
 
 def loading() -> Snapshot:

@@ -35,10 +35,12 @@ async def test_a_applies_what_was_turned(face):
         assert wanted.same_as(scenes.draft_simple(6))
 
 
-async def test_enter_on_the_knobs_applies_too(face):
-    async with face(scenes.done()) as f:
-        await f.press("right", "enter")
-        assert f.controls.calls[0][0] == "measure"
+async def test_enter_and_escape_restart_and_stop_nothing(face):
+    # whoever presses one too many after a dialogue must not lose a run by it
+    for scene in (scenes.done(), scenes.measuring()):
+        async with face(scene) as f:
+            await f.press("right", "enter", "escape", "enter", "escape")
+            assert f.controls.calls == []
 
 
 async def test_applying_type_none_measures_the_baseline(face):
@@ -79,11 +81,11 @@ async def test_n_min_above_n_max_is_refused(face):
         assert "n_min 9 is above n_max 4" in f.text.replace("\n", " ")
 
 
-async def test_escape_gives_up_a_typed_number_before_it_cancels_anything(face):
+async def test_x_gives_up_a_typed_number_before_it_cancels_anything(face):
     async with face(scenes.measuring()) as f:
-        await f.press("5", "escape")
+        await f.press("5", "x")
         assert f.controls.calls == []
-        await f.press("escape")
+        await f.press("x")
         assert f.controls.calls == [("cancel", None)]
 
 

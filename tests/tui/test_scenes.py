@@ -93,7 +93,9 @@ async def test_a_measurement_without_an_estimate_shows_none(face):
 
 async def test_the_result_is_one_sentence_with_a_sign(face):
     async with face(scenes.done()) as f:
-        assert "▲ n_max 4 is 1.28× faster than no speculation (1.13 to 1.46, 36 prompts)" in f.text
+        assert (
+            "✓ n_max 4 is faster: 1.28× the speed without it (1.13 to 1.46, 36 prompts)" in f.text
+        )
         assert "rewrite 1.84×" in f.text
 
 
@@ -199,14 +201,14 @@ async def test_growing_the_terminal_brings_the_dashboard_back(face):
     async with face(scenes.done(), size=(50, 15)) as f:
         await f.pilot.resize_terminal(120, 36)
         await f.settle()
-        assert "faster than no speculation" in f.text
+        assert "is faster: 1.28×" in f.text
 
 
 async def test_a_server_that_is_gone_is_told_over_the_result(face):
     gone = replace(scenes.done(), phase=Phase.GONE, reason="killed (signal 9)", running=None)
     async with face(gone) as f:
         assert "✗ the server is gone: killed (signal 9)" in f.text
-        assert "1.28× faster" in f.text
+        assert "faster: 1.28×" in f.text
 
 
 async def test_notices_are_told_once_each_and_only_the_newest_of_many(face):
@@ -232,5 +234,19 @@ async def test_a_run_that_drafted_nothing_says_so(face):
         number: replace(summary, acceptance=Acceptance())
         for number, summary in snapshot.summaries.items()
     }
+    # the stream counted drafts, the server's counters did not tell of positions
     async with face(replace(snapshot, summaries=summaries)) as f:
+        assert "no counts by position" in f.text
+    runs = tuple(
+        replace(
+            run,
+            requests=tuple(
+                replace(r, acceptance=None, timings=replace(r.timings, drafted=0, accepted=0))
+                for r in run.requests
+            ),
+        )
+        for run in snapshot.runs
+    )
+    async with face(replace(snapshot, summaries=summaries, runs=runs)) as f:
         assert "nothing was drafted" in f.text
+        assert "! drafted" in f.text  # the note of its row

@@ -43,10 +43,8 @@ def _plot(curves: Sequence[Curve], width: int, height: int, look: Look) -> list[
     import plotext  # noqa: PLC0415  # only when there is a curve to draw: it costs start-up time
 
     last = max(len(curve.points) for curve in curves)
-    known = [point * 100 for curve in curves for point in curve.points if point is not None]
-    # the top stays at 100 %, the bottom follows in steps of 20 so that it seldom moves
-    low = max(0, int(min(known, default=0) - 4) // 20 * 20)
-    ticks = [*range(low, 101, 20 if height >= 6 or low else 50)]
+    # always the whole scale: a fall must look as large as it is, on every chart alike
+    ticks = [*range(0, 101, 20 if height >= 6 else 50)]
     rgb = {look.colour(curve.sign.tone): curve.sign.tone for curve in curves}
 
     plotext.clear_figure()
@@ -56,7 +54,7 @@ def _plot(curves: Sequence[Curve], width: int, height: int, look: Look) -> list[
     plotext.frame(False)  # noqa: FBT003
     plotext.xaxes(False, False)  # noqa: FBT003
     plotext.yaxes(True, False)  # noqa: FBT003
-    plotext.ylim(low, 100)
+    plotext.ylim(0, 100)
     plotext.xlim(0.7, last + 0.3)
     plotext.yticks(ticks, [f"{tick:>3}%" for tick in ticks])
     places = _places(last, width - 6)

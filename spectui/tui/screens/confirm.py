@@ -29,8 +29,9 @@ class Confirm(Dialogue[bool]):
         super().__init__()
         self._title, self._said, self._yes = title, said, yes
         self.leaves = leaves
-        if leaves:
-            self._bindings.bind("q", "agree")
+        # the keys of the screen below mean what they would mean there, or no
+        self._bindings.bind("q", "agree" if leaves else "close")
+        self._bindings.bind("x", "close")
 
     def compose(self) -> ComposeResult:
         """Yield the question and two buttons."""

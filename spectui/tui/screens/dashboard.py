@@ -140,10 +140,8 @@ class Dashboard(Screen[None]):
             self.pending = self.pending.type(character)
         elif event.key == "backspace" and typing:
             self.pending = self.pending.erase()
-        elif event.key == "enter" and typing:
+        elif event.key in {"enter", "escape"} and typing:
             self.pending = self.pending.settle()
-        elif event.key == "enter" and isinstance(self.focused, Knobs):
-            self.action_apply()
         else:
             return
         event.stop()

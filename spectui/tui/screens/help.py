@@ -35,7 +35,10 @@ READING = (
         ),
     ),
     ("accept", "accepted tokens / drafted tokens; falls as drafts get longer, so never a goal"),
-    ("length", "mean acceptance length: tokens per verification step, 1 without speculation"),
+    (
+        "length",
+        "mean acceptance length: tokens per step that had a draft; n-gram types draft seldom",
+    ),
 )
 
 

@@ -46,12 +46,16 @@ class DecayPanel(Panel):
         shown = self._curves()
         if not shown:
             return Line()
-        acceptance = self.snapshot.summaries[shown[0].run].acceptance
+        summary = self.snapshot.summaries[shown[0].run]
+        acceptance = summary.acceptance
         line = Line(f"{shown[0].sign.glyph} ", shown[0].sign.tone).add("rate ", "muted")
         line.add(percent(acceptance.rate), "text bold").add(" · mean length ", "muted")
         line.add(f"{acceptance.mean_length or 1:.1f}", "text bold")
         kind = "conditional" if self.conditional else "unconditional"
-        return line.add(f" · {kind}", "muted")
+        line.add(f" · {kind}", "muted")
+        if summary.tokens:  # the why of many a small gain: n-gram types draft seldom
+            line.add(f" · {percent(acceptance.accepted / summary.tokens)} of tokens", "muted")
+        return line
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Return the chart, or why there is none. A chart of equal content is not drawn again."""
@@ -82,7 +86,9 @@ class DecayPanel(Panel):
         return [
             Line(),
             Line(
-                f"{self.look.glyphs.warn} nothing was drafted, or the server does not count it",
+                f"{self.look.glyphs.warn} the server gives no counts by position"
+                if run.drafted
+                else f"{self.look.glyphs.warn} nothing was drafted",
                 "warn",
             ),
             Line("t", "accent bold", "screen.choose_type").add(" chooses another type", "muted"),

@@ -215,8 +215,8 @@ def _cells(run: Run, summary: Summary, snapshot: Snapshot, sign: Sign) -> dict[s
 
 def _note(run: Run, summary: Summary, snapshot: Snapshot, look: Look, against: int | None) -> Cell:
     warn, bad = look.glyphs.warn, look.glyphs.bad
-    if run.unverified:
-        return f"{warn} {run.unverified}", "bad"
+    if run.unverified or run.undrafted:
+        return f"{warn} {run.unverified or run.undrafted}", "bad"
     if run.stopped:
         return f"{warn} {clean(run.stopped, limit=80)}", "warn"
     if summary.failed:

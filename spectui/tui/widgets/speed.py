@@ -28,7 +28,10 @@ class SpeedPanel(Panel):
         line = Line()
         if snapshot.in_flight is not None:
             now = snapshot.in_flight.tps or snapshot.in_flight.so_far
-            line.add("now ", "muted").add(tok_s(now), "text bold").add(" · ", "muted")
+            if now is not None:
+                line.add("now ", "muted").add(tok_s(now), "text bold").add(" · ", "muted")
+            else:
+                line.add("reading the prompt · ", "muted")
         run = current(snapshot)
         summary = snapshot.summaries.get(run.number) if run else None
         if run and summary and summary.decode_tps is not None:
@@ -41,7 +44,7 @@ class SpeedPanel(Panel):
         """Return the chart, or what to do to get one."""
         snapshot = self.snapshot
         chart = speed.Chart(
-            now=snapshot.at,
+            now=snapshot.chart_at,
             flight=snapshot.speed,
             settled=snapshot.settled,
             marks=snapshot.marks,
