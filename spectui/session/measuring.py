@@ -135,7 +135,11 @@ class Measuring:
         self._activity = Activity(total=len(arms) * len(prompts))
         try:
             for index, arm in enumerate(arms):
-                await self._start(arm)
+                try:
+                    await self._start(arm)
+                except SpectuiError as error:
+                    self._note_unstarted(arm, len(prompts), str(error))
+                    raise
                 await self._run(arm, prompts, launches_left=len(arms) - index - 1)
             if then is not None and then != arms[-1]:
                 await self._start(then)

@@ -351,8 +351,9 @@ class Session:
         last = self._clock()
         while True:
             now, tps = self._clock(), self._tps_now()
-            if tps is None and self._measuring.activity.doing is Doing.IDLE:
-                self._book.rest(now - last)
+            activity = self._measuring.activity
+            if tps is None and activity.doing is Doing.IDLE:
+                self._book.rest(now - max(last, activity.since))
             last = now
             self._book.speed(now, tps)
             await asyncio.sleep(_BEAT)

@@ -117,7 +117,9 @@ def test_a_setting_that_does_not_start_gives_way_to_the_last_good_one(bench):
     found = session.snapshot
     assert found.phase is Phase.READY
     assert found.running.speculation == simple(4)
-    assert [run.arm.name for run in found.runs] == ["off", "n_max 4"]
+    assert [run.arm.name for run in found.runs] == ["off", "n_max 4", "n_max 16"]
+    assert "memory" in found.runs[2].stopped  # the reason stays where the runs are
+    assert found.answer.run == 2
     until(lambda: any("n_max 4 runs again" in n.text for n in session.snapshot.notices))
 
 

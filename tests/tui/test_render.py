@@ -290,3 +290,12 @@ def theme():
     from spectui.tui.themes import read
 
     return read(Path(__file__).parents[2] / "themes" / "spectui-dark.toml")
+
+
+def test_a_shortened_arm_keeps_what_tells_it_from_another():
+    from spectui.tui.widgets.runs import shorten_arm
+
+    assert shorten_arm("ngram-simple m16 n3", 15) == "ngram-s… m16 n3"
+    assert shorten_arm("ngram-simple m16 n3", 19) == "ngram-simple m16 n3"
+    assert shorten_arm("n_max 4, p_min 0.6", 10) == "n_max 4,…"
+    assert shorten_arm("ngram-cache", 6) == "ngram…"

@@ -46,16 +46,12 @@ class DecayPanel(Panel):
         shown = self._curves()
         if not shown:
             return Line()
-        summary = self.snapshot.summaries[shown[0].run]
-        acceptance = summary.acceptance
+        acceptance = self.snapshot.summaries[shown[0].run].acceptance
         line = Line(f"{shown[0].sign.glyph} ", shown[0].sign.tone).add("rate ", "muted")
         line.add(percent(acceptance.rate), "text bold").add(" · mean length ", "muted")
         line.add(f"{acceptance.mean_length or 1:.1f}", "text bold")
         kind = "conditional" if self.conditional else "unconditional"
-        line.add(f" · {kind}", "muted")
-        if summary.tokens:  # the why of many a small gain: n-gram types draft seldom
-            line.add(f" · {percent(acceptance.accepted / summary.tokens)} of tokens", "muted")
-        return line
+        return line.add(f" · {kind}", "muted")
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Return the chart, or why there is none. A chart of equal content is not drawn again."""

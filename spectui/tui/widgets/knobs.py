@@ -12,6 +12,7 @@ from spectui.domain.speculation import Knob, Number, Speculation
 from spectui.domain.text import clean
 from spectui.tui.line import Line, wrap
 from spectui.tui.pending import Pending
+from spectui.tui.reading import busy
 from spectui.tui.widgets.panel import Panel
 from spectui.tui.words import number
 
@@ -47,9 +48,17 @@ class Knobs(Panel, can_focus=True):
     def _changed(self) -> bool:
         return self._live is None or not self._live.same_as(self.pending.speculation)
 
+    @property
+    def _queued(self) -> bool:
+        """Whether the pending setting is on its way: the baseline is measured before it."""
+        wanted = self.snapshot.speculation.same_as(self.pending.speculation)
+        return self._changed and wanted and busy(self.snapshot)
+
     def heading(self) -> Line:
         """Return the title, with whether this is what runs."""
         line = Line("knobs", "muted bold")
+        if self._queued:
+            return line.add(f"  {self.look.glyphs.arrow} next", "muted")
         if self._live is None:
             return line.add("  nothing is running", "muted")
         if self._changed:
@@ -154,6 +163,8 @@ class Knobs(Panel, can_focus=True):
     def _buttons(self) -> Line:
         blocked = bool(self.problems or self.pending.problem)
         line = Line()
+        if self._queued:
+            return line.add(" is measured next, after the baseline", "muted")
         if blocked:
             line.add(" a refused: not valid ", "faint reverse", "screen.apply")
         elif self.pending.speculation.is_off:

@@ -150,12 +150,23 @@ class RunsPanel(Vertical):
 
     def _text(self, key: str, cell: Cell) -> Text:
         text, tone = cell
+        width = self._columns[key]
+        short = shorten_arm(text, width) if key == "arm" else shorten(text, width)
         return Text(
-            self.look.text(shorten(text, self._columns[key])),
+            self.look.text(short),
             style=self.look.style(tone),
             justify="right" if key in RIGHT else "left",
             no_wrap=True,
         )
+
+
+def shorten_arm(name: str, width: int) -> str:
+    """Shorten the type and keep the knobs: they tell arms apart. ``ngram-s… m16 n3``."""
+    kind, _, knobs = name.partition(" ")
+    room = width - cell_len(knobs) - 1
+    if cell_len(name) <= width or not knobs or room < 4:
+        return shorten(name, width)
+    return f"{shorten(kind, room)} {knobs}"
 
 
 def widths(width: int, wanted: dict[int, dict[str, Cell]]) -> dict[str, int]:
