@@ -40,7 +40,7 @@ from spectui.session.supervisor import Engine, Patience, Supervisor
 
 T = TypeVar("T")
 
-_TICK = 0.5  # s between two snapshots while something happens
+_TICK = 0.6  # s between two snapshots while something happens
 _BEAT = 0.25  # s between two points of in-flight speed
 _IDLE_TICK = 1.0
 _SPACING = 0.2  # s: news does not come faster than this
