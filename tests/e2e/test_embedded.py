@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from inflight import check_speeds, record_speeds
+from inflight import check_speeds, record_speeds, watched
 
 import spectui.adapters.llama_http as http
 from spectui.domain.speculation import Speculation
@@ -62,9 +62,8 @@ def test_in_flight_speed_agrees_with_what_the_server_says(measured, speculation,
         {"speculation": speculation, "workload": {"tasks": ["rewrite"], "max_tokens": 300}},
         limit=1,
     )
-    seen = []
-    session.subscribe(seen.append)
-    session.measure_arms([_arm(session)]).result(120)
+    with watched(session) as seen:
+        session.measure_arms([_arm(session)]).result(120)
     [request] = session.snapshot.runs[0].requests
     assert bool(request.timings.drafted) == (speculation["type"] != "none")
     check_speeds(said, request, seen)

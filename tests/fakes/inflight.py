@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from spectui.domain.runs import Request
-from spectui.domain.samples import Snapshot
+from spectui.domain.samples import InFlight
 from spectui.domain.throughput import DecodeMeter, Timings
+from spectui.session.session import Session
 
 
 def record_speeds(monkeypatch: pytest.MonkeyPatch, http: ModuleType) -> list[Timings]:
@@ -28,7 +31,28 @@ def record_speeds(monkeypatch: pytest.MonkeyPatch, http: ModuleType) -> list[Tim
     return said
 
 
-def check_speeds(said: Sequence[Timings], request: Request, seen: Sequence[Snapshot]) -> None:
+@contextmanager
+def watched(session: Session) -> Iterator[list[InFlight]]:
+    """Yield a list that fills with what every snapshot would show, fifty times a second."""
+    seen: list[InFlight] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            flight = session._measuring.in_flight
+            if flight is not None:
+                seen.append(flight)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def check_speeds(said: Sequence[Timings], request: Request, seen: Sequence[InFlight]) -> None:
     """Check what was shown in flight, and what is shown at the end, within 10 %.
 
     A figure of the moment is held against the server's of the same moment: how fast a text goes
@@ -38,11 +62,7 @@ def check_speeds(said: Sequence[Timings], request: Request, seen: Sequence[Snaps
     last = max(i for i, t in enumerate(said) if t.predicted_n == total)
     first = max((i for i in range(last) if said[i].predicted_n == 1), default=0)
     course = {t.predicted_n: t for t in said[first : last + 1]}
-    shown = [
-        s.in_flight
-        for s in seen
-        if s.in_flight and s.in_flight.prompt == request.prompt and s.in_flight.tokens > total / 3
-    ]
+    shown = [f for f in seen if f.prompt == request.prompt and f.tokens > total / 3]
     assert shown
     for flight in shown:
         assert flight.so_far == pytest.approx(course[flight.tokens].per_second, rel=0.1)

@@ -1,7 +1,7 @@
 """Measuring a real llama-server: every draft length, known acceptance, in-flight speed."""
 
 import pytest
-from inflight import check_speeds, record_speeds
+from inflight import check_speeds, record_speeds, watched
 
 import spectui.adapters.llama_http as http
 from spectui.domain.acceptance import standard_error
@@ -63,9 +63,8 @@ def test_in_flight_speed_agrees_with_what_the_server_says(measured, arm, monkeyp
         limit=1,
         workload={"tasks": ["creative"], "max_tokens": 400},
     )
-    seen = []
-    session.subscribe(seen.append)
-    session.measure_arms([arm]).result(110)
+    with watched(session) as seen:
+        session.measure_arms([arm]).result(110)
     [request] = session.snapshot.runs[0].requests
     check_speeds(said, request, seen)
     assert bool(request.timings.drafted) is not arm.is_baseline

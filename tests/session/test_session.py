@@ -502,7 +502,7 @@ def test_several_arms_go_on_where_one_does_not_start(bench):
 
 
 def test_time_left_runs_down_while_a_server_loads(bench):
-    session = bench(load_seconds=1.5)
+    session = bench(load_seconds=2.5)
     seen = record(session)
     session.measure(simple(4)).result(30)
     loading = [
