@@ -18,14 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from spectui.domain.errors import WorkloadError
+from spectui.domain.profile import BUILTIN, TASKS
 from spectui.domain.runs import Prompt
 from spectui.domain.text import clean, nearest
-
-BUILTIN: Final = "builtin"
-"""The source that names the prompts which come with spectui."""
-
-TASKS: Final = ("math", "code", "translation", "creative", "science", "rewrite")
-"""The tasks of the built-in prompts, in the order in which they are shown."""
 
 OWN_TASK: Final = "own"
 """The task of a prompt that names none."""

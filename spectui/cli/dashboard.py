@@ -11,8 +11,7 @@ from spectui.bootstrap import build_session, demo_profile
 from spectui.cli.lifeline import Lifeline
 from spectui.cli.profile import profile_with
 from spectui.domain.errors import SpectuiError, UsageError
-
-_SMALLEST = (60, 18)
+from spectui.tui.size import MIN_HEIGHT, MIN_WIDTH
 
 
 def dashboard(options: argparse.Namespace) -> int:
@@ -54,8 +53,8 @@ def _need_terminal() -> None:
     columns, rows = os.get_terminal_size(sys.stderr.fileno())  # COLUMNS may tell of another one
     if (columns, rows) == (0, 0):  # a terminal that does not tell, such as a serial line
         return
-    if columns < _SMALLEST[0] or rows < _SMALLEST[1]:
+    if columns < MIN_WIDTH or rows < MIN_HEIGHT:
         raise UsageError(
             f"the terminal has {columns}×{rows} characters",
-            f"make it at least {_SMALLEST[0]}×{_SMALLEST[1]}, or use `spectui measure`",
+            f"make it at least {MIN_WIDTH}×{MIN_HEIGHT}, or use `spectui measure`",
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spectui import __version__
 from spectui.adapters.toml_store import load_profile
-from spectui.bootstrap import build_session, workload
+from spectui.bootstrap import build_session
 from spectui.cli.lifeline import Lifeline
 from spectui.cli.profile import arms_of
 from spectui.cli.progress import Progress
@@ -38,11 +38,10 @@ def measure(options: argparse.Namespace) -> int:
     if options.output is not None:
         _need_writable(options.output)
     session = build_session(profile, source=options.profile, limit=options.limit)
-    prompts = len(workload(profile, options.limit).prompts)
     failure, number = _measure(session, [Arm(), *arms])
     snapshot = session.snapshot
     if snapshot.runs:
-        result = report(snapshot, profile, version=__version__, prompts=prompts)
+        result = report(snapshot, profile, version=__version__, prompts=len(session.prompts))
         print(json.dumps(result, indent=2) if options.json else result_table(snapshot))
     if options.output is not None and snapshot.runs:
         _export(session, options)

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from spectui.domain.samples import Doing, Level, Snapshot
+from spectui.domain.text import duration
 from spectui.session.session import Session
 
 _CLEAR = "\r\x1b[K"
@@ -79,10 +80,3 @@ def progress_line(snapshot: Snapshot, *, live: bool) -> str:
     if activity.seconds_left is not None:
         parts.append(f"{duration(activity.seconds_left)} left")
     return ", ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as people say them."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min"

@@ -21,6 +21,7 @@ TASKS = ("math", "code", "translation", "creative", "science", "rewrite")
 EMBEDDED = "embedded"
 DEMO = "demo"
 BUILTIN = "builtin"
+"""The source that names the prompts which come with spectui."""
 
 Table = Mapping[str, object]
 

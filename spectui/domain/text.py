@@ -34,3 +34,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that ``word`` was probably meant to be, or an empty string."""
     close = get_close_matches(word, list(known), n=1, cutoff=0.5)
     return close[0] if close else ""
+
+
+def duration(seconds: float) -> str:
+    """Return ``12 s``, ``3 min`` or ``1 h 05 min``."""
+    whole = max(0, round(seconds))
+    if whole < 90:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02} min"

@@ -124,55 +124,47 @@ class Measuring:
     # -- measuring -------------------------------------------------------------------------------
 
     async def measure(
-        self, arms: Sequence[Arm], prompts: Sequence[Prompt], *, then: Arm | None = None
+        self,
+        arms: Sequence[Arm],
+        prompts: Sequence[Prompt],
+        *,
+        then: Arm | None = None,
+        keep_going: bool = False,
     ) -> None:
         """Measure ``arms`` in this order over ``prompts``, each in a fresh launch.
 
         ``then`` is started when all is done. An arm that does not start gives way to the last good
-        one and ends the job with its reason; so does a server that goes away. What was measured
-        is kept.
-        """
-        self._activity = Activity(total=len(arms) * len(prompts))
-        try:
-            for index, arm in enumerate(arms):
-                try:
-                    await self._start(arm)
-                except SpectuiError as error:
-                    self._note_unstarted(arm, len(prompts), str(error))
-                    raise
-                await self._run(arm, prompts, launches_left=len(arms) - index - 1)
-            if then is not None and then != arms[-1]:
-                await self._start(then)
-        finally:
-            self._rest()
-
-    async def measure_all(self, arms: Sequence[Arm], prompts: Sequence[Prompt]) -> None:
-        """Do as ``measure``, but go on with the next arm where one fails after the baseline.
-
-        Raises SpectuiError in the end with the first failure.
+        one and ends the job with its reason; so does a server that goes away. With ``keep_going``
+        the next arm's turn comes instead, unless the first one, the baseline, failed, and the first
+        failure is raised in the end. What was measured is kept.
         """
         self._activity = Activity(total=len(arms) * len(prompts))
         failure: SpectuiError | None = None
         try:
             for index, arm in enumerate(arms):
                 try:
-                    await self._start(arm, restore=False)
+                    await self._start_or_note(arm, len(prompts), restore=not keep_going)
                     await self._run(arm, prompts, launches_left=len(arms) - index - 1)
                 except SpectuiError as error:
-                    if not any(run.arm == arm for run in self._book.runs):
-                        self._note_unstarted(arm, len(prompts), str(error))
-                    if index == 0:
+                    if not keep_going or index == 0:
                         raise
                     failure = failure or ServerError(f"{arm.name}: {error}")
+            if then is not None and then != arms[-1]:
+                await self._start(then)
         finally:
             self._rest()
         if failure is not None:
             raise failure
 
-    def _note_unstarted(self, arm: Arm, planned: int, why: str) -> None:
-        run = self._book.begin(arm, self._clock(), planned)
-        self._write_start(run)
-        self._journal.run_ended(self._book.end(run.number, self._clock(), why))
+    async def _start_or_note(self, arm: Arm, planned: int, *, restore: bool) -> None:
+        """Start ``arm``; where it will not, its reason stays among the runs."""
+        try:
+            await self._start(arm, restore=restore)
+        except SpectuiError as error:
+            run = self._book.begin(arm, self._clock(), planned)
+            self._write_start(run)
+            self._journal.run_ended(self._book.end(run.number, self._clock(), str(error)))
+            raise
 
     def _write_start(self, run: Run) -> None:
         self._journal.run_started(

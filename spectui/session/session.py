@@ -79,7 +79,7 @@ class Session:
         """``prompts`` are the workload in sending order; ``title`` names the profile."""
         self.profile = profile
         self._engine = engine
-        self._prompts = tuple(prompts)
+        self.prompts = tuple(prompts)
         self._outside = outside
         self._title = title
         self._clock = outside.clock
@@ -187,14 +187,14 @@ class Session:
 
         def job() -> Coroutine[object, object, None]:
             arms = [arm] if arm.is_baseline or self._has_baseline() else [Arm(), arm]
-            return self._measuring.measure(arms, self._prompts)
+            return self._measuring.measure(arms, self.prompts)
 
         return self._begin(job, speculation)
 
     def measure_arms(self, arms: Sequence[Arm]) -> Future[None]:
         """Measure several arms in this order, going on where one of them fails."""
         return self._begin(
-            lambda: self._measuring.measure_all(list(arms), self._prompts),
+            lambda: self._measuring.measure(arms, self.prompts, keep_going=True),
             *(arm.speculation for arm in arms),
         )
 
@@ -203,7 +203,7 @@ class Session:
 
         def job() -> Coroutine[object, object, None]:
             before = self._supervisor.arm if self._supervisor.phase in UP else None
-            return self._measuring.measure([Arm()], self._prompts, then=before)
+            return self._measuring.measure([Arm()], self.prompts, then=before)
 
         return self._begin(job, Speculation(OFF))
 

@@ -8,9 +8,8 @@ from typing import Final
 from spectui.domain.phases import ALIVE, UP, Phase
 from spectui.domain.samples import Snapshot
 from spectui.domain.speculation import Speculation
-from spectui.domain.text import clean
+from spectui.domain.text import clean, duration
 from spectui.tui.reading import busy
-from spectui.tui.words import duration
 
 LONG_START: Final = 10.0
 """Seconds that a start may take without a question before it."""

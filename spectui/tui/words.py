@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from spectui.domain.comparison import Estimate
 from spectui.domain.samples import Snapshot, SourceStatus
-from spectui.domain.text import clean
+from spectui.domain.text import clean, duration
 
 NONE = "–"
 """Stands where there is nothing to tell."""
-
-
-def duration(seconds: float) -> str:
-    """Return ``12 s``, ``3 min`` or ``1 h 05 min``."""
-    whole = max(0, round(seconds))
-    if whole < 90:
-        return f"{whole} s"
-    minutes = round(whole / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def speed(tps: float | None) -> str:

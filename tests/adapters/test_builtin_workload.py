@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
-from spectui.adapters.prompt_file import BUILTIN, TASKS, interleave, load_prompts, load_workload
+from spectui.adapters.prompt_file import interleave, load_prompts, load_workload
 from spectui.domain.errors import WorkloadError
+from spectui.domain.profile import BUILTIN, TASKS
 
 EACH = 7
 

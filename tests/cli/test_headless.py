@@ -5,21 +5,12 @@ import signal
 import time
 
 import pytest
-from session_tools import started_with
+from session_tools import started_with, until
 
 from spectui.adapters.toml_store import load_profile
 from spectui.cli.profile import arms_of
 from spectui.domain.errors import UsageError
 from spectui.domain.profile import parse_profile
-
-
-def wait_for(condition, seconds=15.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it did not happen in time")
 
 
 def test_the_result_has_all_that_was_promised(shell):
@@ -95,9 +86,9 @@ def test_an_arm_that_does_not_start_fails_and_keeps_the_rest(shell):
 )
 def test_a_signal_ends_it_with_what_was_measured(shell, number, status):
     process = shell.start("measure", shell.profile(time_scale=0.2), "--json")
-    wait_for(lambda: list((shell.folder / "home").rglob("sessions/*.jsonl")))
+    until(lambda: list((shell.folder / "home").rglob("sessions/*.jsonl")))
     [path] = (shell.folder / "home").rglob("sessions/*.jsonl")
-    wait_for(lambda: path.read_text(encoding="utf-8").count('"event": "request"') >= 2)
+    until(lambda: path.read_text(encoding="utf-8").count('"event": "request"') >= 2)
     process.send_signal(number)
     out, err = process.communicate(timeout=15)
     assert process.returncode == status, err
@@ -108,15 +99,15 @@ def test_a_signal_ends_it_with_what_was_measured(shell, number, status):
 
 def test_killed_outright_it_leaves_no_server(shell):
     process = shell.start("measure", shell.profile(time_scale=0.2), "--json")
-    wait_for(lambda: len(started_with(shell.home)) >= 3)  # itself, the guard, the server
+    until(lambda: len(started_with(shell.home)) >= 3)  # itself, the guard, the server
     process.kill()
-    wait_for(lambda: not started_with(shell.home))
+    until(lambda: not started_with(shell.home))
 
 
 def test_a_server_killed_under_it_is_told_in_one_line(shell):
     process = shell.start("measure", shell.profile(time_scale=0.2), "--json")
-    wait_for(lambda: list((shell.folder / "home").rglob("sessions/*.jsonl")))
-    server = wait_for(
+    until(lambda: list((shell.folder / "home").rglob("sessions/*.jsonl")))
+    server = until(
         lambda: [p for p in started_with(shell.home) if "--metrics" in p.cmdline()[-20:]]
     )
     deepest = max(server, key=lambda p: p.pid)
@@ -213,7 +204,7 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(shell):
         text=True,
     )
     shell.running.append(process)
-    wait_for(lambda: list(shell.home.rglob("sessions/*.jsonl")))
+    until(lambda: list(shell.home.rglob("sessions/*.jsonl")))
     process.send_signal(signal.SIGHUP)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
@@ -222,9 +213,9 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(shell):
 
 def test_one_keypress_that_arrives_twice_is_one(shell):
     process = shell.start("measure", shell.profile(time_scale=0.2), "--json")
-    wait_for(lambda: list(shell.home.rglob("sessions/*.jsonl")))
+    until(lambda: list(shell.home.rglob("sessions/*.jsonl")))
     [path] = shell.home.rglob("sessions/*.jsonl")
-    wait_for(lambda: '"event": "request"' in path.read_text(encoding="utf-8"))
+    until(lambda: '"event": "request"' in path.read_text(encoding="utf-8"))
     process.send_signal(signal.SIGINT)
     time.sleep(0.01)
     process.send_signal(signal.SIGINT)

@@ -13,7 +13,7 @@ def simple(n_max, **knobs):
     return Speculation.of("draft-simple", {"n_max": n_max, **knobs})
 
 
-def until(condition, seconds=10.0):
+def until(condition, seconds=15.0):
     """Wait until ``condition()`` is true and return what it returned."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -6,6 +6,7 @@ import pytest
 import scenes
 
 from spectui.domain.samples import Mark, SettledPoint, SourceState, SourceStatus, SpeedPoint
+from spectui.domain.text import duration
 from spectui.tui import words
 from spectui.tui.glyphs import ASCII, BLOCK, BRAILLE, ascii_only, detect
 from spectui.tui.line import Line, shorten, wrap
@@ -73,7 +74,7 @@ def test_wrapping_ends_with_an_ellipsis_where_lines_run_out():
     ],
 )
 def test_durations(seconds, said):
-    assert words.duration(seconds) == said
+    assert duration(seconds) == said
 
 
 @pytest.mark.parametrize(

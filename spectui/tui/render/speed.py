@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from spectui.domain.runs import geometric_mean
 from spectui.domain.samples import Mark, SettledPoint, SpeedPoint
-from spectui.domain.text import clean
+from spectui.domain.text import clean, duration
 from spectui.tui.glyphs import Glyphs
 from spectui.tui.line import Line, shorten
 from spectui.tui.reading import Sign
 from spectui.tui.render.raster import GRAINS, Raster
-from spectui.tui.words import duration, speed
+from spectui.tui.words import speed
 
 _STEPS = (0.5, 1, 2, 3, 5)
 """Seconds per cell that are tried until everything fits; the last one scrolls."""

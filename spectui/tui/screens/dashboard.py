@@ -28,6 +28,7 @@ from spectui.tui.screens.export import Export
 from spectui.tui.screens.help import Help
 from spectui.tui.screens.log import LogScreen
 from spectui.tui.screens.types import Types
+from spectui.tui.size import MIN_HEIGHT, MIN_WIDTH
 from spectui.tui.widgets.answer import AnswerPanel
 from spectui.tui.widgets.decay import DecayPanel
 from spectui.tui.widgets.keysbar import KeysBar
@@ -39,8 +40,6 @@ from spectui.tui.widgets.runs import RunsPanel
 from spectui.tui.widgets.speed import SpeedPanel
 from spectui.tui.widgets.status import StatusLine
 
-MIN_WIDTH: Final = 60
-MIN_HEIGHT: Final = 18
 VIEWS: Final = ("speed", "decay", "machine")
 
 Job = Callable[[], Future[Any]]

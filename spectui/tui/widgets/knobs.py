@@ -164,7 +164,7 @@ class Knobs(Panel, can_focus=True):
         blocked = bool(self.problems or self.pending.problem)
         line = Line()
         if self._queued:
-            return line.add(" is measured next, after the baseline", "muted")
+            return line.add(" comes after the baseline", "muted")
         if blocked:
             line.add(" a refused: not valid ", "faint reverse", "screen.apply")
         elif self.pending.speculation.is_off:

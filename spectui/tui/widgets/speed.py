@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from spectui.domain.phases import ALIVE, UP, Phase
-from spectui.domain.text import clean
+from spectui.domain.text import clean, duration
 from spectui.tui.line import Line, wrap
 from spectui.tui.reading import baseline_tps, current, signs
 from spectui.tui.render import speed
 from spectui.tui.widgets.panel import Panel
-from spectui.tui.words import duration, speed as tok_s, trouble
+from spectui.tui.words import speed as tok_s, trouble
 
 
 class SpeedPanel(Panel):

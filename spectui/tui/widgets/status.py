@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from spectui.domain.phases import Phase
 from spectui.domain.samples import Activity, Doing, Snapshot
-from spectui.domain.text import clean
+from spectui.domain.text import clean, duration
 from spectui.tui.line import Line, shorten
 from spectui.tui.widgets.panel import Panel
-from spectui.tui.words import duration
 
 _PHASE_TONES = {
     Phase.STOPPED: "muted",
