@@ -6,15 +6,25 @@ import argparse
 import contextlib
 import os
 import sys
+from pathlib import Path
 
 from spectui.bootstrap import build_session, demo_profile
 from spectui.cli.lifeline import Lifeline
+from spectui.cli.options import add_look, add_workload
 from spectui.cli.profile import profile_with
 from spectui.domain.errors import SpectuiError, UsageError
 from spectui.tui.size import MIN_HEIGHT, MIN_WIDTH
 
 
-def dashboard(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``spectui PROFILE`` and ``spectui demo``."""
+    if parser.prog.endswith(" open"):
+        parser.add_argument("profile", type=Path, help="a TOML profile")
+    add_workload(parser)
+    add_look(parser)
+
+
+def main(options: argparse.Namespace) -> int:
     """Open the dashboard; return the exit status."""
     _need_terminal()
     if options.command == "demo":

@@ -12,7 +12,16 @@ from spectui.domain.errors import SpectuiError
 from spectui.session.book import replay
 
 
-def export(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``spectui export``."""
+    parser.add_argument(
+        "session", nargs="?", type=Path, help="a session's record; the newest if left out"
+    )
+    parser.add_argument("-o", "--output", type=Path, help="where to write")
+    parser.add_argument("--run", type=int, help="the run to export; the best one if left out")
+
+
+def main(options: argparse.Namespace) -> int:
     """Write the tuned profile of a recorded session; return the exit status."""
     path = options.session or newest_record(state_folder()[0] / "sessions")
     if path is None:

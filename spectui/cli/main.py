@@ -7,19 +7,35 @@ textual, httpx, pynvml and plotext.
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 from spectui import __version__
 from spectui.domain.errors import SpectuiError, UsageError
 from spectui.domain.text import clean, nearest
 
-_COMMANDS = ("open", "demo", "measure", "export")
+_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "open": ("dashboard", "the dashboard on a profile (`spectui PROFILE`)"),
+    "demo": ("dashboard", "the dashboard on the embedded engine, small model"),
+    "attach": ("attach", "the dashboard on a server that somebody else runs"),
+    "measure": ("measure", "measure the baseline and arms without a dashboard"),
+    "export": ("export", "write the tuned profile of a measurement"),
+    "doctor": ("doctor", "look for what would go wrong, before anything is launched"),
+    "models": ("models", "list model files, and what can draft for what"),
+    "import": ("import_command", "make a profile of a llama-server command line"),
+    "explain": ("explain", "say why a llama-server failed, from its log"),
+}
+"""Each command's module in this package, and its one line of help.
+
+A module has ``add_arguments(parser)``, and ``main(options)``, which returns the exit status.
+"""
 
 _EPILOG = """\
 examples:
@@ -41,8 +57,7 @@ def run(argv: Sequence[str]) -> int:
         if first is not None and first not in _COMMANDS and arguments[0] == first:
             _need_profile(first)
             arguments.insert(0, "open")  # `spectui my.toml`
-        options = _parser().parse_args(arguments)
-        return _dispatch(options)
+        return _dispatch(arguments)
     except SpectuiError as error:
         return fail(error)
     except BrokenPipeError:  # the reader of our output went away: `spectui … | head`
@@ -78,21 +93,19 @@ def _kept() -> str:
     return f"please report it with {file.name}"
 
 
-def _dispatch(options: argparse.Namespace) -> int:
-    if options.command is None:
-        _parser().print_usage(sys.stderr)
+def _dispatch(arguments: Sequence[str]) -> int:
+    chosen = next((word for word in arguments if not word.startswith("-")), "")
+    command = _module(chosen) if chosen in _COMMANDS else None
+    options = _parser(chosen, command).parse_args(arguments)
+    if command is None:
+        _parser("", None).print_usage(sys.stderr)
         raise UsageError("no profile given", "try `spectui demo`, or `spectui --help`")
-    if options.command == "measure":
-        from spectui.cli.measure import measure
+    status: int = command.main(options)
+    return status
 
-        return measure(options)
-    if options.command == "export":
-        from spectui.cli.export import export
 
-        return export(options)
-    from spectui.cli.dashboard import dashboard
-
-    return dashboard(options)
+def _module(command: str) -> ModuleType:
+    return importlib.import_module(f"spectui.cli.{_COMMANDS[command][0]}")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -102,7 +115,8 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message, f"see `{self.prog} --help`")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(chosen: str, module: ModuleType | None) -> argparse.ArgumentParser:
+    """Return the parser; only the ``chosen`` command's options are known, and paid for."""
     parser = _Parser(
         prog="spectui",
         description="Find out whether speculative decoding makes your llama-server faster.",
@@ -111,55 +125,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"spectui {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND|PROFILE", title="commands")
-    opened = commands.add_parser("open", help="the dashboard on a profile (`spectui PROFILE`)")
-    opened.add_argument("profile", type=Path, help="a TOML profile")
-    demo = commands.add_parser("demo", help="the dashboard on the embedded engine, small model")
-    for face in (opened, demo):
-        _add_workload(face)
-        _add_look(face)
-    measured = commands.add_parser(
-        "measure", help="measure the baseline and arms without a dashboard"
-    )
-    measured.add_argument("profile", type=Path, help="a TOML profile")
-    _add_workload(measured)
-    measured.add_argument(
-        "--arms",
-        action="append",
-        default=[],
-        metavar="KEY=V1,V2",
-        help="one arm for each value, e.g. speculation.n_max=1,4,8; given twice: all combinations",
-    )
-    measured.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-    measured.add_argument("-o", "--output", type=Path, help="also export the best arm to this file")
-    exported = commands.add_parser("export", help="write the tuned profile of a measurement")
-    exported.add_argument(
-        "session", nargs="?", type=Path, help="a session's record; the newest if left out"
-    )
-    exported.add_argument("-o", "--output", type=Path, help="where to write")
-    exported.add_argument("--run", type=int, help="the run to export; the best one if left out")
+    for name, (_, line) in _COMMANDS.items():
+        command = commands.add_parser(name, help=line, description=line)
+        if name == chosen and module is not None:
+            module.add_arguments(command)
     return parser
-
-
-def _add_workload(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="KEY=VALUE",
-        help="change one key of the profile, e.g. speculation.n_max=4",
-    )
-    parser.add_argument(
-        "--limit", type=_positive, metavar="N", help="send at most N prompts of each task"
-    )
-
-
-def _add_look(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--theme", help="a theme by its name")
-    parser.add_argument("--glyphs", choices=("braille", "block", "ascii"), help="how to draw")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)

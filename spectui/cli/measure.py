@@ -14,6 +14,7 @@ from spectui import __version__
 from spectui.adapters.toml_store import load_profile
 from spectui.bootstrap import build_session
 from spectui.cli.lifeline import Lifeline
+from spectui.cli.options import add_workload
 from spectui.cli.profile import arms_of
 from spectui.cli.progress import Progress
 from spectui.cli.table import result_table
@@ -23,7 +24,22 @@ from spectui.domain.runs import Arm
 from spectui.session.session import Session
 
 
-def measure(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``spectui measure``."""
+    parser.add_argument("profile", type=Path, help="a TOML profile")
+    add_workload(parser)
+    parser.add_argument(
+        "--arms",
+        action="append",
+        default=[],
+        metavar="KEY=V1,V2",
+        help="one arm for each value, e.g. speculation.n_max=1,4,8; given twice: all combinations",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser.add_argument("-o", "--output", type=Path, help="also export the best arm to this file")
+
+
+def main(options: argparse.Namespace) -> int:
     """Measure, print the result on stdout, return the exit status.
 
     What was measured before a failure or Ctrl-C is printed all the same.
