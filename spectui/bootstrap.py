@@ -14,6 +14,7 @@ from types import MappingProxyType
 import platformdirs
 
 from spectui import __version__
+from spectui.adapters.dialect import dialect_of
 from spectui.adapters.gpu_nvml import NvmlGpus
 from spectui.adapters.host import PsutilHost
 from spectui.adapters.journal import JsonlJournal, Record
@@ -22,6 +23,7 @@ from spectui.adapters.llama_process import LlamaLauncher
 from spectui.adapters.machine import describe_cpu, physical_cores
 from spectui.adapters.prompt_file import Workload, interleave, load_workload
 from spectui.adapters.toml_store import save_profile
+from spectui.domain.dialect import TODAY
 from spectui.domain.errors import EngineError, ProfileError, SpectuiError
 from spectui.domain.evidence import Provenance, evidence, run_to_export
 from spectui.domain.profile import (
@@ -53,7 +55,7 @@ def demo_profile() -> Profile:
     """
     threads = max(1, min(physical_cores(), _DEMO_CORES) - 1)
     return Profile(
-        server=ServerSpec(EMBEDDED, ("-c", "4096", "-t", str(threads))),
+        server=ServerSpec(EMBEDDED, ("-t", str(threads)), context=4096),
         models=Models(DEMO),
         speculation=Speculation.of(
             "ngram-simple", {"ngram_simple.size_n": 3, "ngram_simple.size_m": 8}
@@ -77,6 +79,11 @@ def state_folder() -> tuple[Path, str]:
         return temporary, f"records go to {temporary}: {folder} cannot be used ({error.strerror})"
 
 
+def cache_folder() -> Path:
+    """Return the folder for what is known of binaries, and can be asked again."""
+    return platformdirs.user_cache_path("spectui", appauthor=False) / "binaries"
+
+
 def build_session(
     profile: Profile,
     *,
@@ -91,7 +98,7 @@ def build_session(
     the models, the prompts.
     """
     where = str(source) if source else ""
-    engine = resolve_engine(profile, where)
+    engine = resolve_engine(profile, where, folder / "binaries" if folder else None)
     found = workload(profile, limit)
     home, elsewhere = (folder, "") if folder else state_folder()
     title = source.name if source else "demo"
@@ -126,6 +133,11 @@ def build_session(
     journal.on_trouble(session.warn)
     if elsewhere:
         session.warn(elsewhere)
+    if engine.kind == "binary" and engine.dialect is TODAY:
+        session.warn(
+            f"{clean(engine.program[0], limit=200)} --help lists no flags: it is spoken to as"
+            " today's llama-server"
+        )
     if found.duplicates:
         session.warn(
             f"{found.duplicates} repeated prompts left out: sent twice within one launch, a prompt"
@@ -144,19 +156,25 @@ def workload(profile: Profile, limit: int | None = None) -> Workload:
 # -- the engine ------------------------------------------------------------------------------------
 
 
-def resolve_engine(profile: Profile, where: str = "") -> Engine:
-    """Return what to run. Raises EngineError or ProfileError, naming what to do."""
+def resolve_engine(profile: Profile, where: str = "", cache: Path | None = None) -> Engine:
+    """Return what to run; ``cache`` is where what is known of binaries is kept.
+
+    Raises EngineError or ProfileError, naming what to do.
+    """
     if profile.server.engine == EMBEDDED:
+        dialect = TODAY
         program: tuple[str, ...] = (sys.executable, "-m", "spectui.embedded")
         kind, build = "embedded", engine_build()
     else:
         program, kind, build = (_binary(profile.server.engine),), "binary", ""
+        dialect = dialect_of(program[0], cache or cache_folder()) or TODAY
     return Engine(
         program=program,
         kind=kind,
         build=build,
         target=_model(profile.models.target, "models.target", where),
         draft=_model(profile.models.draft, "models.draft", where) if profile.has_draft else "",
+        dialect=dialect,
     )
 
 

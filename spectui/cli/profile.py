@@ -42,13 +42,13 @@ def arms_of(profile: Profile, wanted: Sequence[str]) -> list[Arm]:
 
 def _need_effect(arm: Arm, settings: Iterable[str]) -> None:
     """Refuse a knob that does not move the arm's type: all its values would be one arm."""
-    kind = arm.speculation.kind
+    speculation = arm.speculation
     for setting in settings:
         key = setting.partition("=")[0].removeprefix("speculation.")
-        if key != "type" and not arm.is_baseline and key not in {k.key for k in kind.knobs}:
-            length = kind.length_knob
-            fix = f"use speculation.{length.key}" if length else "it has no knobs"
-            raise UsageError(f"--arms: {key} does not move {kind.id}", fix)
+        if key != "type" and not arm.is_baseline and key not in {k.key for k in speculation.knobs}:
+            lengths = [f"speculation.{knob.key}" for knob in speculation.knobs if knob.is_length]
+            fix = f"use {' or '.join(lengths)}" if lengths else "it has no knobs"
+            raise UsageError(f"--arms: {key} does not move {speculation.type}", fix)
 
 
 def _values(text: str) -> list[str]:

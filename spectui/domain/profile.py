@@ -7,12 +7,23 @@ load is the identity. Paths are kept as the caller resolved them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from spectui.domain.errors import ProfileError, UsageError
-from spectui.domain.speculation import KNOBS, OFF, TYPES, Number, Speculation, check
+from spectui.domain.speculation import (
+    INERT,
+    KNOBS,
+    OFF,
+    TYPES,
+    Number,
+    Speculation,
+    canonical_type,
+    check,
+)
+from spectui.domain.tables import Reader
 from spectui.domain.text import clean, nearest
 
 TASKS = ("math", "code", "translation", "creative", "science", "rewrite")
@@ -23,16 +34,41 @@ DEMO = "demo"
 BUILTIN = "builtin"
 """The source that names the prompts which come with spectui."""
 
+KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "q6_0", "q8_KV")
+"""What a KV cache may be kept in; the last two are ik_llama.cpp's."""
+
 Table = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """Which llama-server to run. ``args`` are passed on as they are; ``port`` None: a free one."""
+    """Which llama-server to run, and how. ``args`` are passed on as they are.
+
+    ``port`` None: a free one. ``env`` are variables for it besides spectui's own environment.
+    ``context`` in tokens, ``parallel`` in slots, ``gpu_layers`` a number, "auto" or "all";
+    ``device``, ``kv_k`` and ``kv_v`` as llama-server names them. Empty or None: its own default.
+    """
 
     engine: str = EMBEDDED
     args: tuple[str, ...] = ()
     port: int | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    context: int | None = None
+    parallel: int | None = None
+    gpu_layers: str = ""
+    device: str = ""
+    kv_k: str = ""
+    kv_v: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSpec:
+    """Where the draft model runs; as in ServerSpec. Empty: as llama-server does by itself."""
+
+    gpu_layers: str = ""
+    device: str = ""
+    kv_k: str = ""
+    kv_v: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +95,7 @@ class Profile:
 
     server: ServerSpec = field(default_factory=ServerSpec)
     models: Models = field(default_factory=Models)
+    draft: DraftSpec = field(default_factory=DraftSpec)
     speculation: Speculation = field(default_factory=Speculation)
     workload: WorkloadSpec = field(default_factory=WorkloadSpec)
     evidence: Table = field(default_factory=lambda: MappingProxyType({}))
@@ -108,55 +145,6 @@ OWNED_FLAGS: Mapping[str, str] = MappingProxyType(
 """llama-server's flags that the profile sets elsewhere → where. Empty: spectui sets it itself."""
 
 
-class _Reader:
-    """Reads one table: knows where it is, and which keys somebody has asked for."""
-
-    def __init__(self, file: str, name: str, table: object) -> None:
-        self.file, self.name = file, name
-        if not isinstance(table, Mapping):
-            raise ProfileError(file, f"[{name}] is not a table" if name else "not a table")
-        self.table: Mapping[str, object] = table
-
-    def where(self, key: str) -> str:
-        path = f"{self.name}.{key}" if self.name else key
-        return f"{self.file}: {path}" if self.file else path
-
-    def fail(self, key: str, allowed: str) -> ProfileError:
-        shown = clean(repr(self.table[key]), limit=60)
-        return ProfileError(self.where(key), f"{shown} is not {allowed}")
-
-    def known(self, keys: Iterable[str]) -> None:
-        names = list(keys)
-        for key in self.table:
-            if key not in names:
-                close = nearest(str(key), names)
-                path = clean(self.where(str(key)), limit=300)
-                fix = f"did you mean {close}?" if close else f"known here are {', '.join(names)}"
-                raise ProfileError(path, "unknown key", fix)
-
-    def text(self, key: str, default: str) -> str:
-        value = self.table.get(key, default)
-        if not isinstance(value, str) or (key in self.table and not value.strip()):
-            raise self.fail(key, "a text")
-        if "\0" in value:
-            raise self.fail(key, "a text without NUL")
-        return value
-
-    def whole(self, key: str, default: int, low: int, high: int) -> int:
-        value = self.table.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise self.fail(key, f"a whole number from {low} to {high}")
-        return value
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self.table.get(key, [])
-        if not isinstance(value, list | tuple) or not all(
-            isinstance(item, str) and "\0" not in item for item in value
-        ):
-            raise self.fail(key, 'a list of texts, such as ["a", "b"]')
-        return tuple(value)
-
-
 def parse_profile(
     data: Table, *, file: str = "", resolve: Callable[[str], str] = lambda path: path
 ) -> Profile:
@@ -164,23 +152,24 @@ def parse_profile(
 
     Raises ProfileError naming ``file``, the key and what is allowed there.
     """
-    top = _Reader(file, "", data)
-    top.known(("server", "models", "speculation", "workload", "evidence"))
-    models = _models(_Reader(file, "models", data.get("models", {})), resolve)
-    evidence = _Reader(file, "evidence", data.get("evidence", {})).table
+    top = Reader(file, "", data)
+    top.known(("server", "models", "draft", "speculation", "workload", "evidence"))
+    models = _models(Reader(file, "models", data.get("models", {})), resolve)
+    evidence = Reader(file, "evidence", data.get("evidence", {})).table
     return Profile(
-        server=_server(_Reader(file, "server", data.get("server", {})), resolve),
+        server=_server(Reader(file, "server", data.get("server", {})), resolve),
         models=models,
+        draft=_draft(Reader(file, "draft", data.get("draft", {}))),
         speculation=_speculation(
-            _Reader(file, "speculation", data.get("speculation", {})), has_draft=bool(models.draft)
+            Reader(file, "speculation", data.get("speculation", {})), has_draft=bool(models.draft)
         ),
-        workload=_workload(_Reader(file, "workload", data.get("workload", {})), resolve),
+        workload=_workload(Reader(file, "workload", data.get("workload", {})), resolve),
         evidence=MappingProxyType(dict(evidence)),
     )
 
 
-def _server(table: _Reader, resolve: Callable[[str], str]) -> ServerSpec:
-    table.known(("engine", "args", "port"))
+def _server(table: Reader, resolve: Callable[[str], str]) -> ServerSpec:
+    table.known(("engine", "args", "port", "env", "context", "parallel", *_PLACES))
     engine = table.text("engine", EMBEDDED)
     args = table.texts("args")
     for arg in args:
@@ -193,12 +182,93 @@ def _server(table: _Reader, resolve: Callable[[str], str]) -> ServerSpec:
                 f"set {key} instead" if key else "spectui could not talk to the server, or read it"
             )
             raise ProfileError(table.where("args"), f"{flag} is not for args", fix)
-    port = table.whole("port", 1024, 1, 65535) if "port" in table.table else None
-    # a bare name is looked up in PATH, anything with a slash is a file
-    return ServerSpec(resolve(engine) if "/" in engine else engine, args, port)
+    _only_once(table, args)
+    return ServerSpec(
+        # a bare name is looked up in PATH, anything with a slash is a file
+        engine=resolve(engine) if "/" in engine else engine,
+        args=args,
+        port=table.maybe_whole("port", 1, 65535),
+        env=_environment(table),
+        context=table.maybe_whole("context", 1, 2**31 - 1),
+        parallel=table.maybe_whole("parallel", 1, 1024),
+        gpu_layers=_layers(table),
+        device=table.text("device"),
+        kv_k=_kv_type(table, "kv_k"),
+        kv_v=_kv_type(table, "kv_v"),
+    )
 
 
-def _models(table: _Reader, resolve: Callable[[str], str]) -> Models:
+_PLACES = ("gpu_layers", "device", "kv_k", "kv_v")
+
+_ALSO_IN_ARGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "context": ("-c", "--ctx-size"),
+        "parallel": ("-np", "--parallel"),
+        "gpu_layers": ("-ngl", "--gpu-layers", "--n-gpu-layers"),
+        "device": ("-dev", "--device"),
+        "kv_k": ("-ctk", "--cache-type-k"),
+        "kv_v": ("-ctv", "--cache-type-v"),
+    }
+)
+
+
+def _only_once(table: Reader, args: tuple[str, ...]) -> None:
+    """Refuse what is said twice: of two values nobody knows which one was meant."""
+    for key, flags in _ALSO_IN_ARGS.items():
+        twice = [flag for flag in flags if flag in args and key in table.table]
+        if twice:
+            why = f"{twice[0]} in server.args says it too"
+            raise ProfileError(table.where(key), why, "keep one of them")
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|API_?KEY", re.IGNORECASE)
+
+
+def _environment(table: Reader) -> tuple[tuple[str, str], ...]:
+    inner = Reader(table.file, f"{table.name}.env", table.table.get("env", {}))
+    for name, value in inner.table.items():
+        shown = inner.where(clean(str(name), limit=60))
+        if not _NAME.fullmatch(str(name)):
+            raise ProfileError(shown, "not a variable's name")
+        if not isinstance(value, str) or "\0" in value:
+            raise ProfileError(shown, "its value is not a text")
+        if str(name).startswith("LLAMA_ARG_"):
+            fix = "set it as a key of the profile, or in server.args"
+            raise ProfileError(shown, "it changes flags behind the profile's back", fix)
+        if _SECRET.search(str(name)):
+            fix = "leave it in spectui's own environment, from where the server gets it"
+            raise ProfileError(shown, "a secret does not belong into a profile", fix)
+    return tuple((str(name), str(value)) for name, value in inner.table.items())
+
+
+def _draft(table: Reader) -> DraftSpec:
+    table.known(_PLACES)
+    return DraftSpec(
+        gpu_layers=_layers(table),
+        device=table.text("device"),
+        kv_k=_kv_type(table, "kv_k"),
+        kv_v=_kv_type(table, "kv_v"),
+    )
+
+
+def _layers(table: Reader) -> str:
+    value = table.table.get("gpu_layers", "")
+    if isinstance(value, str) and (value in {"auto", "all"} or "gpu_layers" not in table.table):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10_000:
+        raise table.fail("gpu_layers", 'a whole number from 0, "auto" or "all"')
+    return str(value)
+
+
+def _kv_type(table: Reader, key: str) -> str:
+    value = table.text(key)
+    if value and value not in KV_TYPES:
+        raise table.fail(key, f"one of {', '.join(KV_TYPES)}")
+    return value
+
+
+def _models(table: Reader, resolve: Callable[[str], str]) -> Models:
     table.known(("target", "draft"))
     target = table.text("target", DEMO)
     draft = table.text("draft", "")
@@ -208,30 +278,33 @@ def _models(table: _Reader, resolve: Callable[[str], str]) -> Models:
     )
 
 
-def _speculation(table: _Reader, *, has_draft: bool) -> Speculation:
+def _speculation(table: Reader, *, has_draft: bool) -> Speculation:
     tables = sorted({key.partition(".")[0] for key in KNOBS if "." in key})
     plain = [key for key in KNOBS if "." not in key]
     table.known(("type", *plain, *tables))
-    kind = table.text("type", OFF)
-    if kind not in TYPES:
-        close = nearest(kind, TYPES)
-        fix = f"did you mean {close}?" if close else ""
-        raise ProfileError(
-            table.where("type"), f"{clean(repr(kind))} is not one of {', '.join(TYPES)}", fix
-        )
+    kind = canonical_type(table.text("type", OFF))
+    for word in kind.split(","):
+        if word not in TYPES:
+            close = nearest(word, TYPES)
+            fix = f"did you mean {close}?" if close else ""
+            what = f"{clean(repr(word))} is not one of {', '.join(TYPES)}"
+            raise ProfileError(table.where("type"), what, fix)
     settings: dict[str, Number] = {}
     for name in (key for key in tables if key in table.table):
-        inner = _Reader(table.file, f"{table.name}.{name}", table.table[name])
+        inner = Reader(table.file, f"{table.name}.{name}", table.table[name])
+        for key in inner.table:
+            if (dotted := f"{name}.{key}") in INERT:
+                raise ProfileError(inner.where(key), INERT[dotted], "take it out")
         inner.known(key.partition(".")[2] for key in KNOBS if key.startswith(f"{name}."))
         settings |= _numbers(inner, f"{name}.")
-    outer = _Reader(table.file, table.name, {k: v for k, v in table.table.items() if k in plain})
+    outer = Reader(table.file, table.name, {k: v for k, v in table.table.items() if k in plain})
     speculation = Speculation.of(kind, settings | _numbers(outer, ""))
     for key, why in check(speculation, has_draft=has_draft):
         raise ProfileError(table.where(key), why)
     return speculation
 
 
-def _numbers(table: _Reader, prefix: str) -> dict[str, Number]:
+def _numbers(table: Reader, prefix: str) -> dict[str, Number]:
     found: dict[str, Number] = {}
     for key, value in table.table.items():
         knob = KNOBS[prefix + key]
@@ -245,7 +318,7 @@ def _numbers(table: _Reader, prefix: str) -> dict[str, Number]:
     return found
 
 
-def _workload(table: _Reader, resolve: Callable[[str], str]) -> WorkloadSpec:
+def _workload(table: Reader, resolve: Callable[[str], str]) -> WorkloadSpec:
     table.known(("prompts", "tasks", "max_tokens", "seed"))
     prompts = table.text("prompts", BUILTIN)
     tasks = table.texts("tasks")
@@ -279,6 +352,10 @@ def to_mapping(
         server["args"] = list(profile.server.args)
     if profile.server.port is not None:
         server["port"] = profile.server.port
+    if profile.server.env:
+        server["env"] = dict(profile.server.env)
+    server |= _set(context=profile.server.context, parallel=profile.server.parallel)
+    server |= _places(profile.server)
     target, draft = profile.models.target, profile.models.draft
     models = {"target": target if target == DEMO else relate(target)}
     if draft:
@@ -302,12 +379,22 @@ def to_mapping(
     result: dict[str, object] = {
         "server": server,
         "models": models,
+        **({"draft": draft_places} if (draft_places := _places(profile.draft)) else {}),
         "speculation": speculation | tables,
         "workload": workload,
     }
     if profile.evidence:
         result["evidence"] = dict(profile.evidence)
     return result
+
+
+def _places(spec: ServerSpec | DraftSpec) -> dict[str, object]:
+    layers = int(spec.gpu_layers) if spec.gpu_layers.isdecimal() else spec.gpu_layers
+    return _set(gpu_layers=layers, device=spec.device, kv_k=spec.kv_k, kv_v=spec.kv_v)
+
+
+def _set(**values: object) -> dict[str, object]:
+    return {key: value for key, value in values.items() if value not in {None, ""}}
 
 
 def with_setting(data: Table, setting: str, parse: Callable[[str], object]) -> dict[str, object]:

@@ -1,7 +1,9 @@
 """The ways to draft that llama-server knows: one table of types, their knobs and limits.
 
 ``--spec-draft-n-max`` moves only the types with a draft model or heads; each n-gram type has a
-length knob of its own, and ngram-cache none at all. A Speculation is what one arm runs with.
+length knob of its own, and ngram-cache none at all. A Speculation is what one arm runs with: one
+type, or several joined by commas, of which llama-server asks each in a fixed order until one of
+them has a draft.
 """
 
 from __future__ import annotations
@@ -81,6 +83,11 @@ class SpecType:
     fixed_length: int | None = None
 
     @property
+    def drafts_with_model(self) -> bool:
+        """Whether it runs a model or heads to draft, rather than looking the text up."""
+        return self.draft is not Draft.NONE
+
+    @property
     def length_knob(self) -> Knob | None:
         """The knob that sets the draft length, if one does."""
         return next((knob for knob in self.knobs if knob.is_length), None)
@@ -143,17 +150,28 @@ def _lookup_knobs(name: str) -> tuple[Knob, ...]:
             help="tokens to look up: shorter finds more and is wrong more often",
             short="n",
         ),
-        Knob(
-            key=f"{table}.min_hits",
-            flag=f"{flag}-min-hits",
-            label="min_hits",
-            default=1,
-            low=1,
-            high=1024,
-            help="how often the lookup must have been seen",
-        ),
     )
 
+
+# only this type looks at it; llama-server takes it for the other two and does nothing with it
+_MIN_HITS = Knob(
+    key="ngram_map_k4v.min_hits",
+    flag="--spec-ngram-map-k4v-min-hits",
+    label="min_hits",
+    default=1,
+    low=1,
+    high=1024,
+    help="how often the lookup must have been seen",
+    short="hits",
+)
+
+INERT: Mapping[str, str] = MappingProxyType(
+    {
+        f"ngram_{name}.min_hits": f"llama-server does nothing with min_hits on ngram-{shown}"
+        for name, shown in (("simple", "simple"), ("map_k", "map-k"))
+    }
+)
+"""Keys that llama-server takes and ignores → why they are no knobs."""
 
 _MOD_KNOBS = (
     Knob(
@@ -207,7 +225,7 @@ TYPES: Mapping[str, SpecType] = MappingProxyType(
             SpecType(
                 "ngram-map-k4v",
                 Draft.NONE,
-                _lookup_knobs("ngram-map-k4v"),
+                (*_lookup_knobs("ngram-map-k4v"), _MIN_HITS),
                 "repeats, with four candidates a key",
             ),
             SpecType("ngram-mod", Draft.NONE, _MOD_KNOBS, "repeats, hashed across requests"),
@@ -222,10 +240,33 @@ KNOBS: Mapping[str, Knob] = MappingProxyType(
 )
 """Every knob by its dotted key."""
 
+DEFAULT = "default"
+"""Another word for what ``--spec-default`` turns on: ngram-mod as it is."""
+
+# the order in which llama-server asks its drafters, whatever the order on the command line
+_TURN = (
+    *("ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"),
+    *("draft-simple", "draft-eagle3", "draft-mtp", "draft-dflash", "draft-dspark"),
+)
+
+
+def canonical_type(text: str) -> str:
+    """Return a type, or several with commas, as one setting is always written.
+
+    Each once, in the order in which llama-server asks them; unknown words stay, at the end.
+    """
+    words = {word.strip() for word in text.split(",")} - {""}
+    if DEFAULT in words:
+        words = (words - {DEFAULT}) | {"ngram-mod"}
+    known = [name for name in (OFF, *_TURN) if name in words]
+    return ",".join([*known, *sorted(words - set(known))])
+
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """What one arm speculates with: a type, and the knobs that were set, sorted by key.
+    """What one arm speculates with: its type, and the knobs that were set, sorted by key.
+
+    ``type`` may name several, joined by commas in the order in which llama-server asks them.
 
     Knobs that are not set have the table's default and are still passed to the server, so that a
     build with other defaults measures the same thing.
@@ -236,8 +277,8 @@ class Speculation:
 
     @classmethod
     def of(cls, kind: str, settings: Mapping[str, Number] | None = None) -> Speculation:
-        """Build one from a mapping of dotted keys to values."""
-        return cls(kind, tuple(sorted((settings or {}).items())))
+        """Build one from a type, or several with commas, and dotted keys with their values."""
+        return cls(canonical_type(kind), tuple(sorted((settings or {}).items())))
 
     @property
     def is_off(self) -> bool:
@@ -245,9 +286,33 @@ class Speculation:
         return self.type == OFF
 
     @property
-    def kind(self) -> SpecType:
-        """The table's row of this type."""
-        return TYPES[self.type]
+    def kinds(self) -> tuple[SpecType, ...]:
+        """The table's rows of its types, in the order in which llama-server asks them."""
+        return tuple(TYPES[name] for name in self.type.split(",") if name in TYPES)
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """The knobs that act, each once."""
+        return tuple(dict.fromkeys(knob for kind in self.kinds for knob in kind.knobs))
+
+    @property
+    def draft(self) -> Draft:
+        """Whether a draft model file is wanted."""
+        wanted = {kind.draft for kind in self.kinds}
+        return next((d for d in (Draft.NEEDED, Draft.OPTIONAL) if d in wanted), Draft.NONE)
+
+    @property
+    def summary(self) -> str:
+        """What it drafts from, in a few words."""
+        return ", then ".join(kind.summary for kind in self.kinds)
+
+    def label(self, knob: Knob) -> str:
+        """Return what to call a knob beside the others: two types may have an n_max each."""
+        alike = sum(other.label == knob.label for other in self.knobs) > 1
+        table, _, _ = knob.key.rpartition(".")
+        if not alike or not table:
+            return knob.label
+        return f"{table.rpartition('_')[2]} {knob.short or knob.label}"
 
     def value(self, knob: Knob) -> Number:
         """Return what ``knob`` is set to, or its default."""
@@ -255,14 +320,20 @@ class Speculation:
 
     def acting(self) -> Iterator[tuple[Knob, Number]]:
         """Yield the knobs that mean something for this type, with their values."""
-        for knob in self.kind.knobs:
+        for knob in self.knobs:
             yield knob, self.value(knob)
 
     @property
     def draft_length(self) -> int | None:
-        """The most tokens one draft can have; None when nothing drafts."""
-        knob = self.kind.length_knob
-        return int(self.value(knob)) if knob else self.kind.fixed_length
+        """The most tokens one draft can have; None when nothing drafts.
+
+        A block drafter or MTP heads may be trained for fewer: the server then says so in its log.
+        """
+        lengths = [
+            int(self.value(kind.length_knob)) if kind.length_knob else kind.fixed_length
+            for kind in self.kinds
+        ]
+        return max((length for length in lengths if length is not None), default=None)
 
     def with_value(self, key: str, value: Number) -> Speculation:
         """Return a copy with one knob set."""
@@ -270,7 +341,7 @@ class Speculation:
 
     def with_type(self, kind: str) -> Speculation:
         """Return a copy of another type; knobs set before are kept for the way back."""
-        return Speculation(kind, self.settings)
+        return Speculation(canonical_type(kind), self.settings)
 
     def same_as(self, other: Speculation) -> bool:
         """Whether a server would do the same with both: type and acting knobs are equal."""
@@ -284,16 +355,20 @@ class Speculation:
         """
         if self.is_off:
             return "off"
+        if len(self.kinds) == 1 and self.type == "draft-simple":
+            # the usual case needs no type in its name, and 80 columns are few
+            return self._told(self.kinds[0])
+        return " + ".join(f"{kind.id} {self._told(kind)}".strip() for kind in self.kinds)
+
+    def _told(self, kind: SpecType) -> str:
         told = [
             (knob, value)
-            for knob, value in self.acting()
-            if knob.is_length or value != knob.default
+            for knob in kind.knobs
+            if (value := self.value(knob)) != knob.default or knob.is_length
         ]
         short = " ".join(f"{knob.short}{value:g}" for knob, value in told if knob.short)
         long = ", ".join(f"{knob.label} {value:g}" for knob, value in told if not knob.short)
-        # the usual case needs no type in its name, and 80 columns are few
-        head = [] if self.type == "draft-simple" else [self.type]
-        return " ".join(part for part in [*head, short, long] if part)
+        return " ".join(part for part in (short, long) if part)
 
 
 def check(speculation: Speculation, *, has_draft: bool) -> tuple[tuple[str, str], ...]:
@@ -302,18 +377,27 @@ def check(speculation: Speculation, *, has_draft: bool) -> tuple[tuple[str, str]
     ``has_draft`` tells whether the profile names a draft model. Only knobs that act on the type
     are looked at. llama-server itself accepts p_min 2 and n_min > n_max and misbehaves.
     """
-    kind = TYPES.get(speculation.type)
-    if kind is None:
-        return (("type", f"{speculation.type!r} is not one of {', '.join(TYPES)}"),)
+    names = speculation.type.split(",")
+    for name in names:
+        if name not in TYPES:
+            return (("type", f"{name!r} is not one of {', '.join(TYPES)}"),)
+    if OFF in names and len(names) > 1:
+        return (("type", "none turns every other type off: write it alone, or leave it out"),)
     found = [(knob.key, why) for knob, value in speculation.acting() if (why := knob.check(value))]
-    if kind.draft is Draft.NEEDED and not has_draft:
-        found.append(("type", f"{kind.id} needs a draft model; name one as models.draft"))
-    least = next((k for k in kind.knobs if k.label == "n_min"), None)
-    most = kind.length_knob
-    if not found and least and most and speculation.value(least) > speculation.value(most):
-        why = (
-            f"n_min {speculation.value(least)} is above n_max {speculation.value(most)}:"
-            " nothing would ever be drafted"
-        )
-        found.append((least.key, why))
+    models = [kind.id for kind in speculation.kinds if kind.drafts_with_model]
+    if len(models) > 1:
+        found.append(("type", f"{' and '.join(models)} cannot share the one draft model"))
+    if speculation.draft is Draft.NEEDED and not has_draft:
+        found.append(("type", f"{models[-1]} needs a draft model; name one as models.draft"))
+    if not found:
+        found += [pair for kind in speculation.kinds if (pair := _never_drafts(speculation, kind))]
     return tuple(found)
+
+
+def _never_drafts(speculation: Speculation, kind: SpecType) -> tuple[str, str] | None:
+    least = next((knob for knob in kind.knobs if knob.label == "n_min"), None)
+    most = kind.length_knob
+    if not least or not most or speculation.value(least) <= speculation.value(most):
+        return None
+    low, high = speculation.value(least), speculation.value(most)
+    return least.key, f"n_min {low} is above n_max {high}: nothing would ever be drafted"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 
 from spectui.domain.acceptance import Counters
@@ -47,8 +47,13 @@ class Launcher(Protocol):
     def free_port(self, wanted: int | None) -> int:
         """Return a port to use on 127.0.0.1. Raises PortError where ``wanted`` is taken."""
 
-    def launch(self, argv: Sequence[str], port: int) -> ServerProcess:
-        """Start a server. Raises EngineError where the program cannot be run."""
+    def launch(
+        self, argv: Sequence[str], port: int, env: Mapping[str, str] | None = None
+    ) -> ServerProcess:
+        """Start a server; ``env`` is added to the environment that it gets.
+
+        Raises EngineError where the program cannot be run.
+        """
 
 
 class StreamEvent(Protocol):

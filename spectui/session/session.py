@@ -165,8 +165,9 @@ class Session:
         return undo
 
     def check(self, speculation: Speculation) -> tuple[tuple[str, str], ...]:
-        """Return (knob key, reason) for everything that a server would choke on."""
-        return check(speculation, has_draft=self.profile.has_draft)
+        """Return (knob key, reason) for everything that this server would choke on."""
+        found = check(speculation, has_draft=self.profile.has_draft)
+        return found or self._engine.dialect.refuse(speculation)
 
     def launch(self, speculation: Speculation) -> Future[None]:
         """Start the server with this setting, or restart it if another one runs."""

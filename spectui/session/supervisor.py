@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spectui.domain.command import server_arguments
+from spectui.domain.dialect import TODAY, Dialect
 from spectui.domain.errors import LoadTimeoutError, RequestError, ServerError, SpectuiError
 from spectui.domain.phases import ALIVE, UP, Phase, transition
 from spectui.domain.profile import Profile
@@ -24,13 +25,17 @@ _NOISE = 2 << 20  # bytes of memory that answering our own questions may move
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What to run: the program with its leading arguments, and the resolved model files."""
+    """What to run: the program with its leading arguments, and the resolved model files.
+
+    ``dialect`` are the words that the program understands.
+    """
 
     program: tuple[str, ...]
     kind: str
     build: str
     target: str
     draft: str
+    dialect: Dialect = TODAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +133,11 @@ class Supervisor:
             target=self._engine.target,
             draft=self._engine.draft,
             port=port,
+            dialect=self._engine.dialect,
         )
         self.argv = (*self._engine.program, *arguments)
         self.url = f"http://127.0.0.1:{port}"
-        self._process = self._launcher.launch(self.argv, port)
+        self._process = self._launcher.launch(self.argv, port, dict(self._profile.server.env))
         self.client = self._clients(self.url)
         await self._until_ready(self._process, self.client)
         if not self._engine.build:

@@ -33,7 +33,7 @@ class Pending:
     @property
     def knob(self) -> Knob | None:
         """The chosen knob; None where the type is chosen."""
-        knobs = self.speculation.kind.knobs
+        knobs = self.speculation.knobs
         return knobs[self.row - 1] if 0 < self.row <= len(knobs) else None
 
     @property
@@ -59,9 +59,7 @@ class Pending:
 
     def move(self, by: int) -> Self:
         """Choose the row ``by`` further down, round and round."""
-        return replace(
-            self, row=(self.row + by) % (len(self.speculation.kind.knobs) + 1), typed=None
-        )
+        return replace(self, row=(self.row + by) % (len(self.speculation.knobs) + 1), typed=None)
 
     def step(self, by: int, *, has_draft: bool) -> Self:
         """Turn the chosen knob by ``by`` steps; on the first row take the next type there is."""
@@ -111,7 +109,7 @@ class Pending:
 
 
 def _length_row(speculation: Speculation) -> int:
-    return next((i for i, knob in enumerate(speculation.kind.knobs, 1) if knob.is_length), 0)
+    return next((i for i, knob in enumerate(speculation.knobs, 1) if knob.is_length), 0)
 
 
 def choices(*, has_draft: bool) -> tuple[tuple[str, str], ...]:

@@ -39,7 +39,7 @@ def test_the_result_has_all_that_was_promised(shell):
     assert (comparison["arm"], comparison["against"]) == ("n_max 4", "off")
     low, high = comparison["interval"]
     assert low < comparison["speedup"] < high
-    assert "launching n_max 4" in err
+    assert "measuring n_max 4" in err
     assert not started_with(shell.home)
 
 

@@ -23,7 +23,7 @@ FULL = {
         "n_max": 4,
         "n_min": 0,
         "p_min": 0.0,
-        "ngram_simple": {"size_n": 3, "size_m": 8, "min_hits": 1},
+        "ngram_simple": {"size_n": 3, "size_m": 8},
     },
     "workload": {"prompts": "builtin", "tasks": ["code"], "max_tokens": 128, "seed": 1},
 }
@@ -37,6 +37,31 @@ def test_an_empty_profile_is_the_demo_model_with_speculation_off():
 
 def test_writing_gives_back_what_was_read():
     assert to_mapping(parse_profile(FULL)) == FULL
+
+
+def test_where_models_run_is_read_and_given_back():
+    tables = {
+        "server": {
+            "engine": "llama-server",
+            "env": {"CUDA_VISIBLE_DEVICES": "0"},
+            "context": 8192,
+            "parallel": 1,
+            "gpu_layers": "all",
+            "device": "CUDA0",
+            "kv_k": "q8_0",
+            "kv_v": "q8_0",
+        },
+        "draft": {"gpu_layers": 0, "device": "none", "kv_k": "f16", "kv_v": "f16"},
+    }
+    profile = parse_profile(tables)
+    assert profile.server.gpu_layers == "all"
+    assert profile.draft.gpu_layers == "0"
+    written = to_mapping(profile)
+    assert (written["server"], written["draft"]) == (tables["server"], tables["draft"])
+
+
+def test_the_default_of_llama_server_is_a_type_of_its_own_name():
+    assert parse_profile({"speculation": {"type": "default"}}).speculation.type == "ngram-mod"
 
 
 def test_evidence_is_kept_until_the_setting_changes():
@@ -57,6 +82,24 @@ def test_evidence_is_kept_until_the_setting_changes():
         ({"speculation": {"n_max": "4"}}, ["speculation.n_max", "whole number from 1 to 64"]),
         ({"speculation": {"n_max": 0}}, ["speculation.n_max", "not off"]),
         ({"speculation": {"ngram_simple": {"size_x": 1}}}, ["ngram_simple.size_x", "size_"]),
+        (
+            {"speculation": {"ngram_simple": {"min_hits": 2}}},
+            ["ngram_simple.min_hits", "does nothing", "take it out"],
+        ),
+        ({"speculation": {"type": "ngram-mod,none"}}, ["speculation.type", "alone"]),
+        ({"speculation": {"type": "ngram-mod,ngram-smple"}}, ["did you mean ngram-simple"]),
+        ({"server": {"context": 0}}, ["server.context", "whole number from 1"]),
+        ({"server": {"parallel": "4"}}, ["server.parallel", "whole number"]),
+        ({"server": {"gpu_layers": "most"}}, ["server.gpu_layers", '"auto" or "all"']),
+        ({"server": {"gpu_layers": -1}}, ["server.gpu_layers", "from 0"]),
+        ({"draft": {"gpu_layers": True}}, ["draft.gpu_layers", "whole number"]),
+        ({"draft": {"kv_k": "q3"}}, ["draft.kv_k", "one of f32, f16"]),
+        ({"draft": {"context": 4}}, ["draft.context", "known here are gpu_layers"]),
+        ({"server": {"context": 4, "args": ["-c", "8"]}}, ["server.context", "keep one of them"]),
+        ({"server": {"env": {"A B": "1"}}}, ["server.env.A B", "not a variable"]),
+        ({"server": {"env": {"A": 1}}}, ["server.env.A", "not a text"]),
+        ({"server": {"env": {"LLAMA_ARG_CTX_SIZE": "1"}}}, ["LLAMA_ARG_CTX_SIZE", "back"]),
+        ({"server": {"env": {"HF_TOKEN": "x"}}}, ["HF_TOKEN", "a secret does not belong"]),
         ({"speculation": {"ngram_simple": 3}}, ["speculation.ngram_simple", "not a table"]),
         ({"workload": {"tasks": ["cod"]}}, ["workload.tasks", "did you mean code"]),
         ({"workload": {"tasks": "code"}}, ["workload.tasks", "a list of texts"]),

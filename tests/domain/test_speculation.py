@@ -95,3 +95,58 @@ def test_clamping_keeps_the_kind_of_number():
     assert KNOBS["n_max"].clamp(99) == 64
     assert KNOBS["p_min"].clamp(0.1 + 0.2) == 0.3
     assert isinstance(KNOBS["n_max"].clamp(5), int)
+
+
+def test_several_types_are_one_setting_in_the_order_in_which_they_are_asked():
+    one = Speculation.of("draft-simple, ngram-mod", {"n_max": 4})
+    assert one.type == "ngram-mod,draft-simple"
+    assert one.same_as(Speculation.of("ngram-mod,draft-simple,ngram-mod", {"n_max": 4}))
+    assert one.name == "ngram-mod n_max 64 + draft-simple n_max 4"
+    assert one.draft_length == 64
+    assert one.draft is Draft.NEEDED
+    assert [knob.key for knob in one.knobs][:4] == [
+        *("ngram_mod.n_max", "ngram_mod.n_match", "ngram_mod.n_min", "n_max")
+    ]
+    assert Speculation.of("ngram-cache,draft-mtp", {"n_max": 2}).draft_length == 8
+
+
+def test_what_spec_default_turns_on_is_ngram_mod():
+    assert Speculation.of("default") == Speculation.of("ngram-mod")
+
+
+def test_knobs_of_the_same_name_are_told_apart_beside_each_other():
+    both = Speculation.of("ngram-mod,draft-simple")
+    assert [both.label(knob) for knob in both.knobs] == [
+        *("mod n_max", "n_match", "mod n_min", "n_max", "n_min", "p_min")
+    ]
+    lookups = Speculation.of("ngram-simple,ngram-map-k,ngram-map-k4v")
+    labels = [lookups.label(knob) for knob in lookups.knobs]
+    assert len(set(labels)) == len(labels)
+    assert max(map(len, labels)) <= 9
+    alone = Speculation.of("ngram-mod")
+    assert [alone.label(knob) for knob in alone.knobs] == ["n_max", "n_match", "n_min"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("none,ngram-mod", "none turns every other type off"),
+        ("draft-simple,draft-eagle3", "cannot share the one draft model"),
+        ("ngram-mod,draft-mtp,draft-dflash", "draft-mtp and draft-dflash"),
+        ("ngram-mod,turbo", "'turbo' is not one of"),
+    ],
+)
+def test_combinations_that_llama_server_cannot_run_are_refused(kind, word):
+    assert word in check(Speculation.of(kind), has_draft=True)[0][1]
+
+
+def test_each_type_of_a_combination_is_checked():
+    found = check(Speculation.of("ngram-mod,draft-simple", {"n_max": 0}), has_draft=True)
+    assert [key for key, _ in found] == ["n_max"]
+    found = check(Speculation.of("ngram-mod,draft-simple", {"n_min": 9}), has_draft=True)
+    assert [key for key, _ in found] == ["n_min"]
+
+
+def test_min_hits_is_a_knob_only_where_it_acts():
+    found = {kind.id for kind in TYPES.values() if "min_hits" in [k.label for k in kind.knobs]}
+    assert found == {"ngram-map-k4v"}

@@ -46,7 +46,7 @@ Starting
     removed          {"--draft-max": "use --spec-draft-n-max"}: flags to call removed
     ignore_sigterm   true: only SIGKILL ends it
     build            what /props and --version call the build ("b11434-fake")
-    help_file        what --help prints
+    help_file        what --help prints (fake_help.TODAY)
     if_baseline, if_speculative    objects of options for launches without, with speculation
     if_length        {"8": {…}}: by draft length
     if_launch        {"2": {…}}: by the number of the launch, counted in the file launches_file
@@ -82,6 +82,7 @@ from pathlib import Path
 from socketserver import TCPServer
 from typing import Any, Self, TextIO
 
+import fake_help
 from fake_engine import Answer, Engine, Slot, limit_of
 
 
@@ -570,7 +571,7 @@ def main(argv: tuple[str, ...]) -> None:
         _end(0, None)
     if {"-h", "--help"} & set(argv):
         file = fake.get("help_file")
-        sys.stdout.write(Path(file).read_text() if file else "usage: fake_llama_server [flags]\n")
+        sys.stdout.write(Path(file).read_text() if file else fake_help.TODAY)
         sys.stdout.flush()
         _end(0, None)
     asked = threading.Event()

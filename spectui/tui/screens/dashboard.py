@@ -163,7 +163,7 @@ class Dashboard(Screen[None]):
         """Go back to what runs, else to what the session would start."""
         running = self.snapshot.running
         wanted = running.speculation if running else self.snapshot.speculation
-        row = min(self.pending.row, len(wanted.kind.knobs))
+        row = min(self.pending.row, len(wanted.knobs))
         self.pending = Pending(wanted, row)
 
     def action_choose_type(self) -> None:

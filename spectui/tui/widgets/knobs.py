@@ -69,7 +69,7 @@ class Knobs(Panel, can_focus=True):
         """Return the rows, a word on the chosen knob or what is wrong, and the button."""
         if height <= FLAT:
             return self._flat(width, height)
-        knobs = self.pending.speculation.kind.knobs
+        knobs = self.pending.speculation.knobs
         lines = [self._type(), *(self._knob(i, knob) for i, knob in enumerate(knobs, 1))]
         lines.append(Line())
         said, tone = self._said()
@@ -86,7 +86,7 @@ class Knobs(Panel, can_focus=True):
 
     def _knob(self, row: int, knob: Knob) -> Line:
         chosen = self.pending.row == row
-        line = self._head(row, knob.label)
+        line = self._head(row, self.pending.speculation.label(knob))
         self._value(line, knob, chosen=chosen)
         if chosen:
             line.pad(ARROWS).add(" ").extend(self._arrows())
@@ -128,12 +128,12 @@ class Knobs(Panel, can_focus=True):
         pending = _show(knob, wanted.value(knob))
         if running is None:
             return pending, pending
-        if running.type != wanted.type and knob not in running.kind.knobs:
+        if running.type != wanted.type and knob not in running.knobs:
             return "", pending
         return _show(knob, running.value(knob)), pending
 
     def _row(self, knob: Knob | None) -> int:
-        return 0 if knob is None else self.pending.speculation.kind.knobs.index(knob) + 1
+        return 0 if knob is None else self.pending.speculation.knobs.index(knob) + 1
 
     def _arrows(self) -> Line:
         glyphs = self.look.glyphs
@@ -156,9 +156,9 @@ class Knobs(Panel, can_focus=True):
         if wanted.is_off:
             return "nothing drafts: this is the baseline; t chooses a type", "muted"
         if self._live is not None and self._live.type != wanted.type:
-            return f"{self._live.type} is running; {wanted.kind.summary}", "muted"
+            return f"{self._live.type} is running; {wanted.summary}", "muted"
         drafts = "" if self.snapshot.has_draft else "; without a draft model some types are out"
-        return f"{wanted.kind.summary}{drafts}", "muted"
+        return f"{wanted.summary}{drafts}", "muted"
 
     def _buttons(self) -> Line:
         blocked = bool(self.problems or self.pending.problem)
@@ -183,9 +183,9 @@ class Knobs(Panel, can_focus=True):
         line = Line()
         self._head_flat(line, 0, "type" if width >= 70 else "")
         self._value(line, None, chosen=self.pending.row == 0)
-        for row, knob in enumerate(self.pending.speculation.kind.knobs, 1):
+        for row, knob in enumerate(self.pending.speculation.knobs, 1):
             line.add("  ")
-            self._head_flat(line, row, knob.label)
+            self._head_flat(line, row, self.pending.speculation.label(knob))
             self._value(line, knob, chosen=self.pending.row == row)
             if self.pending.row == row:
                 line.add(" ").extend(self._arrows())
