@@ -9,6 +9,7 @@
     ├── ServerError                 the server did not start, or went away
     │   ├── PortError               its port is taken or cannot be bound
     │   └── LoadTimeoutError        it neither answered nor moved any more
+    ├── ModelFileError              a model file is missing, broken or not to be read
     ├── RequestError                the server answered a request with an error, or not at all
     └── WorkloadError               the prompts cannot be read or used
 """
@@ -61,6 +62,17 @@ class PortError(ServerError):
 
 class LoadTimeoutError(ServerError):
     """The server is alive but has neither answered nor made progress for too long."""
+
+
+class ModelFileError(SpectuiError):
+    """A model file cannot be used.
+
+    ``code`` is model-missing, model-invalid, model-truncated or permission-denied.
+    """
+
+    def __init__(self, code: str, what: str, fix: str = "") -> None:
+        super().__init__(what, fix)
+        self.code = code
 
 
 class RequestError(SpectuiError):
