@@ -90,12 +90,13 @@ def build_session(
     source: Path | None = None,
     limit: int | None = None,
     folder: Path | None = None,
+    notices: int = 0,
 ) -> Session:
     """Return a Session of ``profile``, not yet started.
 
     ``source`` is the profile's file, ``limit`` the most prompts a task, ``folder`` where logs and
-    records go. Raises SpectuiError for whatever can be seen to be wrong beforehand: the engine,
-    the models, the prompts.
+    records go, ``notices`` the number that its notices are counted on from. Raises SpectuiError
+    for whatever can be seen to be wrong beforehand: the engine, the models, the prompts.
     """
     where = str(source) if source else ""
     engine = resolve_engine(profile, where, folder / "binaries" if folder else None)
@@ -121,6 +122,7 @@ def build_session(
         engine=engine,
         prompts=found.prompts,
         title=title,
+        notices=notices,
         outside=Outside(
             launcher=LlamaLauncher(home / "logs"),
             clients=LlamaClient,

@@ -9,20 +9,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import signal
-import subprocess
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from spectui.adapters.program import child_environment
+from spectui.adapters.printed import printed
 from spectui.domain.dialect import Dialect, read_help
 from spectui.domain.errors import EngineError
 from spectui.domain.text import clean
 
-_PATIENCE = 30.0  # s: a build for GPUs loads its drivers before it prints a word
-_MOST = 4 << 20  # bytes of help that are looked at
 _FORMAT = 1  # of the file; another one is asked for again
 
 
@@ -43,7 +39,7 @@ def dialect_of(program: str, cache: Path | None = None) -> Dialect | None:
 
 
 def _ask(program: str) -> Dialect | None:
-    text, code = _run(program, "--help")
+    text, code = printed(program, "--help")
     found = read_help(text)
     if found is None:
         if code in {126, 127} or (code is not None and code < 0):
@@ -51,41 +47,12 @@ def _ask(program: str) -> Dialect | None:
             ended = f"exit status {code}" if code >= 0 else signal.Signals(-code).name
             raise EngineError(f"{program} cannot be run ({ended})", clean(line, limit=200))
         return None
-    return read_help(text, _version(_run(program, "--version")[0]))
+    return read_help(text, _version(printed(program, "--version")[0]))
 
 
 def _version(text: str) -> str:
     told = (line.strip() for line in text.splitlines() if "version:" in line)
     return next(told, "").partition("version:")[2].strip()
-
-
-def _run(program: str, flag: str) -> tuple[str, int | None]:
-    """Return what the program prints, and its exit status; None where it had to be killed."""
-    environment, _ = child_environment(os.environ)
-    # into a file, not a pipe: a program that prints without end must not fill our memory
-    with tempfile.TemporaryFile() as output:
-        try:
-            process = subprocess.Popen(
-                [program, flag],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise EngineError(f"{program} cannot be started ({error.strerror})") from None
-        code: int | None = None
-        try:
-            code = process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            with contextlib.suppress(OSError):  # whatever it left behind; usually nothing
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        output.seek(0)
-        return output.read(_MOST).decode("utf-8", "replace"), code
 
 
 def _identity(program: str) -> list[object]:

@@ -3,6 +3,11 @@
 llama-server and vLLM print the same speculation counters under different prefixes, and some builds
 leave out the suffix ``_total``. ``n_decode_total`` counts calls, prompts included, and the gauges
 of speed reset at every scrape: none of them is read.
+
+SGLang counts verification calls and tokens, and its acceptance figures are gauges of the last
+batch. Every call yields the accepted tokens and one more, and a request's first token comes out of
+its prompt: so accepted = generated - calls - requests. What was drafted, and at which position it
+was accepted, SGLang does not say.
 """
 
 from __future__ import annotations
@@ -31,17 +36,24 @@ _FIELDS = {
     # vLLM's own names
     "generation_tokens": "predicted",
     "num_requests_running": "in_flight",
+    # SGLang's
+    "spec_verify_calls": "drafts",
+    "num_running_reqs": "in_flight",
 }
+_SGLANG = "sglang"
+_SGLANG_REQUESTS = "num_requests"
+_SGLANG_LIVE = "realtime_tokens"  # moves while a request runs; generation_tokens at its end
 _PER_POSITION = "spec_decode_num_accepted_tokens_per_pos"
 
 _LINE = re.compile(
-    r"(?:llamacpp|vllm):(\w{1,100})"
+    r"(llamacpp|vllm|sglang):(\w{1,100})"
     r"(?:\{(.*)\})?"
     r"[ \t]+\+?([0-9][0-9.]{0,39}(?:[eE][+-]?[0-9]{1,3})?)"  # neither NaN, nor Inf, nor below 0
     r"(?:[ \t]+-?[0-9]+)?"  # a timestamp
     r"[ \t]*",
     re.ASCII,
 )
+_DECODING = re.compile(r'(?:^|,)[ \t]*mode="decode"')
 _POSITION = re.compile(r'(?:^|,)[ \t]*position="([0-9]{1,6})"')
 
 
@@ -54,7 +66,8 @@ def parse_metrics(text: str) -> Counters:
     """
     totals: dict[str, dict[str, float]] = {}
     positions: dict[int, dict[str, int]] = {}
-    for name, labels, value in _samples(text):
+    sglang: dict[str, dict[str, float]] = {}
+    for prefix, name, labels, value in _samples(text):
         if name == _PER_POSITION:
             found = _POSITION.search(labels)
             if found and (at := int(found[1])) < MAX_POSITIONS:
@@ -62,7 +75,10 @@ def parse_metrics(text: str) -> Counters:
         elif name in _FIELDS:
             # a series printed twice has its last value, not the sum
             totals.setdefault(_FIELDS[name], {})[labels] = float(value)
+        elif prefix == _SGLANG and (name == _SGLANG_REQUESTS or _DECODING.search(labels)):
+            sglang.setdefault(name, {})[labels] = float(value)
     sums = {field: math.fsum(series.values()) for field, series in totals.items()}
+    _derive(sums, {name: math.fsum(series.values()) for name, series in sglang.items()})
     in_flight = sums.pop("in_flight", None)
     length = max(positions, default=-1) + 1
     return Counters(
@@ -72,8 +88,23 @@ def parse_metrics(text: str) -> Counters:
     )
 
 
-def _samples(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (name without ``_total``, labels, value) of every line that can be read."""
+def _derive(sums: dict[str, float], sglang: dict[str, float]) -> None:
+    """Add what SGLang's counters have between them, where they are its own."""
+    requests = sglang.get(_SGLANG_REQUESTS)
+    if requests is not None and "drafts" in sums and "predicted" in sums:
+        accepted = sums["predicted"] - sums["drafts"] - requests
+        sums.setdefault("accepted", max(0.0, accepted))
+    if _SGLANG_LIVE in sglang:
+        sums["predicted"] = sglang[_SGLANG_LIVE]
+
+
+def server_of(text: str) -> str:
+    """Return whose page it is: llamacpp, vllm, sglang, or an empty string."""
+    return next((prefix for prefix, *_ in _samples(text)), "")
+
+
+def _samples(text: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield (prefix, name without ``_total``, labels, value) of every line that can be read."""
     page = text
     if len(text) > MAX_PAGE:
         # what was cut in two would read as a smaller number
@@ -84,13 +115,13 @@ def _samples(text: str) -> Iterator[tuple[str, str, str]]:
         match = _LINE.fullmatch(line.strip())
         if match is None:
             continue
-        name, labels, value = match[1], match[2] or "", match[3]
+        prefix, name, labels, value = match[1], match[2], match[3] or "", match[4]
         try:
             sensible = math.isfinite(float(value))
         except ValueError:
             continue
         if sensible:
-            yield name.removesuffix("_total"), labels, value
+            yield prefix, name.removesuffix("_total"), labels, value
 
 
 def _whole(value: str) -> int:

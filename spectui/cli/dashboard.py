@@ -6,14 +6,19 @@ import argparse
 import contextlib
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from spectui.bootstrap import build_session, demo_profile
+from spectui.checkup import check_profile
 from spectui.cli.lifeline import Lifeline
 from spectui.cli.options import add_look, add_workload
 from spectui.cli.profile import profile_with
 from spectui.domain.errors import SpectuiError, UsageError
+from spectui.domain.profile import Profile
+from spectui.session.session import Session
 from spectui.tui.size import MIN_HEIGHT, MIN_WIDTH
+from spectui.workbench import Workbench
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,26 +31,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Open the dashboard; return the exit status."""
-    _need_terminal()
+    need_terminal()
     if options.command == "demo":
         profile, source = profile_with(demo_profile(), options.settings), None
     else:
         from spectui.adapters.toml_store import load_profile
 
         profile, source = load_profile(options.profile, options.settings), options.profile
-    session = build_session(profile, source=source, limit=options.limit)
+
+    def build(profile: Profile, *, notices: int = 0) -> Session:
+        return build_session(profile, source=source, limit=options.limit, notices=notices)
+
+    bench = Workbench(build(profile), build, lambda profile: check_profile(profile, source))
+    if options.command == "demo":
+        return show(bench, options, lambda: bench.launch(profile.speculation))
+    return show(bench, options)
+
+
+def show(
+    bench: Workbench, options: argparse.Namespace, begin: Callable[[], object] | None = None
+) -> int:
+    """Start ``bench`` and show it until a person quits; ``begin`` is done first."""
     from spectui.tui.app import SpectuiApp
 
-    app = SpectuiApp(session, theme=options.theme, glyphs=options.glyphs)
+    app = SpectuiApp(bench, theme=options.theme, glyphs=options.glyphs)
 
     def told(_: int) -> None:
         with contextlib.suppress(RuntimeError):  # the app has not begun, or has ended
             app.call_later(app.exit)
 
-    session.start()
-    with Lifeline(session, told) as lifeline:
-        if options.command == "demo":
-            session.launch(profile.speculation)
+    bench.start()
+    with Lifeline(bench, told) as lifeline:
+        if begin is not None:
+            begin()
         app.run()
     if lifeline.signal is not None:
         return 128 + lifeline.signal
@@ -54,17 +72,16 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _need_terminal() -> None:
+def need_terminal(instead: str = "`spectui measure`") -> None:
+    """Refuse a place where a dashboard cannot be drawn; ``instead`` is what works there."""
     # it is drawn on stderr, so that stdout stays free for a person's redirection
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            "the dashboard needs a terminal", "use `spectui measure` where there is none"
-        )
+        raise UsageError("the dashboard needs a terminal", f"use {instead} where there is none")
     columns, rows = os.get_terminal_size(sys.stderr.fileno())  # COLUMNS may tell of another one
     if (columns, rows) == (0, 0):  # a terminal that does not tell, such as a serial line
         return
     if columns < MIN_WIDTH or rows < MIN_HEIGHT:
         raise UsageError(
             f"the terminal has {columns}×{rows} characters",
-            f"make it at least {MIN_WIDTH}×{MIN_HEIGHT}, or use `spectui measure`",
+            f"make it at least {MIN_WIDTH}×{MIN_HEIGHT}, or use {instead}",
         )

@@ -16,9 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, Self
-
-from spectui.session.session import Session
+from typing import Any, Protocol, Self
 
 _CLOSE = 4.0  # s that the Session may take; a server that ignores SIGTERM is then killed
 _TWICE = 1.0  # s within which a second signal is the first one again
@@ -57,6 +55,16 @@ class Terminal:
                 os.set_blocking(self._fd, True)
 
 
+class Ending(Protocol):
+    """What a Lifeline ends: a Session, or a Workbench with one."""
+
+    def close(self, timeout: float | None = None) -> bool:
+        """End everything; return whether it ended in time."""
+
+    def kill_now(self) -> None:
+        """SIGKILL the server."""
+
+
 class Lifeline:
     """Owns the ends of a Session: ``with Lifeline(session, told): …`` always leaves it closed.
 
@@ -64,7 +72,7 @@ class Lifeline:
     come to its end. A second signal ends the process at once.
     """
 
-    def __init__(self, session: Session, told: Callable[[int], None]) -> None:
+    def __init__(self, session: Ending, told: Callable[[int], None]) -> None:
         """Guard ``session``."""
         self._session = session
         self._told = told

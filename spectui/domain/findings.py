@@ -43,3 +43,16 @@ class Finding:
     what: str
     advice: str = ""
     fixes: tuple[Fix, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """Return it as plain values, alike in every report."""
+        return {
+            "code": self.code,
+            "severity": self.severity.value,
+            "what": self.what,
+            "advice": self.advice,
+            "fixes": [
+                {"label": fix.label, "changes": [list(change) for change in fix.changes]}
+                for fix in self.fixes
+            ],
+        }

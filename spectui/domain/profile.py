@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from spectui.domain.errors import ProfileError, UsageError
+from spectui.domain.findings import Fix
 from spectui.domain.speculation import (
     INERT,
     KNOBS,
@@ -410,14 +411,29 @@ def with_setting(data: Table, setting: str, parse: Callable[[str], object]) -> d
             f"{clean(setting, limit=80)!r} is not table.key=value",
             "write for example speculation.n_max=4",
         )
+    return with_value(data, path.strip(), parse(text.strip()))
+
+
+def with_value(data: Table, path: str, value: object) -> dict[str, object]:
+    """Return ``data`` with the dotted key ``path`` set; None takes it away.
+
+    Raises UsageError where something on the way is not a table.
+    """
+    key, _, rest = path.partition(".")
     result = dict(data)
-    table = result
-    for key in keys[:-1]:
-        inner = table.get(key, {})
-        if not isinstance(inner, Mapping):
-            raise UsageError(f"{clean(path, limit=80)}: {key} is not a table")
-        copy = dict(inner)
-        table[key] = copy
-        table = copy
-    table[keys[-1]] = parse(text.strip())
+    if not rest:
+        result.pop(key, None)
+        return result if value is None else {**result, key: value}
+    inner = result.get(key, {})
+    if not isinstance(inner, Mapping):
+        raise UsageError(f"{clean(path, limit=80)}: {clean(key, limit=40)} is not a table")
+    result[key] = with_value(inner, rest, value)
     return result
+
+
+def with_fix(profile: Profile, fix: Fix) -> Profile:
+    """Return the profile with a fix's changes. Raises ProfileError where they make no sense."""
+    data: Table = to_mapping(profile)
+    for path, value in fix.changes:
+        data = with_value(data, path, value)
+    return parse_profile({**data, "evidence": {}}, file="the fix")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from spectui.domain.comparison import Comparison
 from spectui.domain.profile import Profile, to_mapping
+from spectui.domain.proof import of_run
 from spectui.domain.runs import Request, Run, Summary
 from spectui.domain.samples import Snapshot
 
@@ -66,6 +67,7 @@ def _arm(run: Run, summary: Summary, profile: Profile) -> Json:
         "by_task": dict(summary.by_task),
         "per_prompt": [_request(request) for request in run.requests],
         "warnings": warnings,
+        "findings": [finding.as_json() for finding in of_run(run, summary)],
     }
 
 

@@ -24,19 +24,31 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One configuration to measure: what to speculate with."""
+    """One configuration to measure: what to speculate with.
+
+    ``label`` names one whose speculation is not known, because somebody else started the server:
+    such an arm is no baseline, whatever it drafts.
+    """
 
     speculation: Speculation = field(default_factory=Speculation)
+    label: str = ""
 
     @property
     def name(self) -> str:
         """Its short name for tables and charts."""
-        return self.speculation.name
+        return self.label or self.speculation.name
 
     @property
     def is_baseline(self) -> bool:
-        """Whether speculation is off."""
-        return self.speculation.is_off
+        """Whether speculation is known to be off."""
+        return not self.label and self.speculation.is_off
+
+
+AS_IT_RUNS = Arm(label="as it runs")
+"""A server that somebody else started, measured with prompts of ours."""
+
+WATCHED = Arm(label="watched")
+"""The same, while others send their requests."""
 
 
 @dataclass(frozen=True, slots=True)

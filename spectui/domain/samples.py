@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from spectui.domain.attached import Attachment
 from spectui.domain.comparison import Answer, Comparison
+from spectui.domain.findings import Finding
 from spectui.domain.phases import Phase
 from spectui.domain.runs import Arm, Run, Summary
 from spectui.domain.speculation import Speculation
@@ -75,13 +77,17 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One slot of /slots. ``task`` names the request, ``decoded`` its tokens so far."""
+    """One slot of /slots. ``task`` names the request, ``decoded`` its tokens so far.
+
+    ``types`` are the ways to draft of its last request; empty where the build does not say.
+    """
 
     id: int
     task: int
     busy: bool
     speculative: bool
     decoded: int
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +196,8 @@ class Snapshot:
     and ``summaries`` and ``comparisons`` are keyed by a Run's number. ``baseline`` is the number of
     the run that speed-ups are measured against. ``speculation`` is the setting last asked for,
     the profile's at first. ``chart_at`` is now on the time axis of ``speed``, ``settled`` and
-    ``marks``, which stands still while nothing is done.
+    ``marks``, which stands still while nothing is done. ``attached`` is there where somebody else
+    runs the server. ``findings`` are what is wrong with the launch, or with the last that failed.
     """
 
     at: float
@@ -222,3 +229,5 @@ class Snapshot:
     notices: tuple[Notice, ...] = ()
     speculation: Speculation = field(default_factory=Speculation)
     has_draft: bool = False
+    attached: Attachment | None = None
+    findings: tuple[Finding, ...] = ()

@@ -71,8 +71,7 @@ def parameters(engine: Any, assignments: Iterable[Assignment]) -> Any:  # noqa: 
             owner = params
             for parent in parents:
                 owner = getattr(owner, parent)
-            if value != []:
-                setattr(owner, name, value)
+            setattr(owner, name, value)
         except AttributeError as error:
             what = f"{engine_build()} has no {item.path}"
             raise EngineError(what, f"pip install -U {ENGINE_EXTRA}") from error

@@ -239,6 +239,8 @@ _SPECULATIVE = (
            "how the draft is sampled"),
     _value("--spec-draft-ngl -ngld --gpu-layers-draft --n-gpu-layers-draft", "N",
            f"{_D}.n_gpu_layers", v.layers, "layers of the draft model on the GPU"),
+    _value("--spec-draft-device -devd --device-draft", "DEVICES", f"{_D}.devices", v.text,
+           "devices of the draft model, or none for the CPU"),
     _value("--spec-draft-override-tensor -otd --override-tensor-draft", "PATTERN=TYPE,...",
            f"{_D}.tensor_buft_overrides", v.text, "buffer types of the draft's tensors"),
     _value("--spec-draft-model -md --model-draft", "FNAME", f"{_D}.mparams.path", v.text,
@@ -341,7 +343,7 @@ _ELSEWHERE = "the embedded engine cannot do this; use a llama-server binary"
 _UNSUPPORTED = (
     _refused("--log-disable --log-jsonl --no-log-prefix --no-log-timestamps", _ELSEWHERE),
     _refused("--log-file", _ELSEWHERE, "FNAME"),
-    _refused("-dev --device --spec-draft-device -devd --device-draft", _ELSEWHERE, "DEVICES"),
+    _refused("-dev --device", _ELSEWHERE, "DEVICES"),
     _refused("-mu --model-url -hf -hfr --hf-repo -hff --hf-file -dr --docker-repo", _ELSEWHERE,
              "SOURCE"),
     _refused("--spec-draft-hf -hfd -hfrd --hf-repo-draft", _ELSEWHERE, "SOURCE"),

@@ -190,13 +190,15 @@ SPEC_TYPES = (
 
 
 def spec_types(value: str) -> list[Member]:
-    """Return the types of a comma list; one ``none`` among them empties the list."""
+    """Return the types of a comma list; with ``none`` among them, nothing else counts."""
     wanted = value.split(",")
     for name in wanted:
         if name not in SPEC_TYPES:
             raise BadValueError(f"unknown speculative type: {name}")
     if "none" in wanted:
-        return []
+        # twice, as it is in llama-server: only the single one of the default lets a DFlash, DSpark
+        # or MTP file turn its type on by itself
+        return [spec_type("none")] * 2
     return [spec_type(name) for name in wanted]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from spectui.domain.comparison import Answer, Comparison, answer, compare
+from spectui.domain.findings import Finding
 from spectui.domain.runs import Arm, Request, Run, Summary, summarise
 from spectui.domain.samples import (
     EngineInfo,
@@ -27,13 +28,15 @@ _NOTICES = 50
 class Book:
     """The session's memory, used on its loop only; hands out copies."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, notices: int = 0) -> None:
+        """Start empty; the notices are counted on from ``notices``."""
         self._speed: deque[SpeedPoint] = deque(maxlen=_POINTS)
         self._settled: deque[SettledPoint] = deque(maxlen=_SETTLED)
         self._marks: deque[Mark] = deque(maxlen=_MARKS)
         self._notices: deque[Notice] = deque(maxlen=_NOTICES)
-        self._noticed = 0
+        self._noticed = notices
+        self.trouble: tuple[Finding, ...] = ()
+        """Why the last setting that was tried did not start, where an earlier one runs again."""
         self._rested = 0.0  # seconds that the charts' time axis leaves out
         self._runs: dict[int, Run] = {}
         # by number, with the run it was made of: a run that has not grown is not summed up again

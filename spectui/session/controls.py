@@ -6,6 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol
 
+from spectui.domain.findings import Fix
+from spectui.domain.pairing import Survey
+from spectui.domain.preflight import Preflight
 from spectui.domain.samples import Snapshot
 from spectui.domain.speculation import Speculation
 
@@ -45,6 +48,19 @@ class Controls(Protocol):
 
     def cancel(self) -> Future[None]:
         """Stop what is under way at once. Requests that have ended are kept."""
+
+    def preflight(self) -> Future[Preflight]:
+        """Look at the profile, its files and the machine for what would go wrong."""
+
+    def survey(self) -> Future[Survey]:
+        """Look for models on disk, and hold each against the target as its drafter."""
+
+    def adopt(self, fix: Fix) -> Future[None]:
+        """Change the profile as ``fix`` says and start the server with it.
+
+        Where more than the setting changes, what was measured before is no longer compared with
+        what follows, and is only kept in its record.
+        """
 
     def export_path(self) -> str:
         """Return where ``export`` would write if nobody says otherwise."""

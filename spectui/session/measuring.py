@@ -12,8 +12,8 @@ from spectui.domain.runs import Arm, Prompt, Run
 from spectui.domain.samples import Activity, Doing, InFlight, Level
 from spectui.session.book import Book
 from spectui.session.driver import Driver
+from spectui.session.keeper import Keeper
 from spectui.session.ports import Clock, Journal
-from spectui.session.supervisor import Supervisor
 
 _CRASH = 1.0  # s after a failed request in which its cause may show: the server is gone
 _FAILURES = 3  # failed requests in a row after which a run is given up
@@ -26,7 +26,7 @@ class Measuring:
         self,
         *,
         profile: Profile,
-        supervisor: Supervisor,
+        supervisor: Keeper,
         book: Book,
         journal: Journal,
         clock: Clock,
@@ -88,6 +88,7 @@ class Measuring:
 
     async def _start(self, arm: Arm, *, restore: bool = True) -> None:
         self._do(Doing.LAUNCHING, arm.name)
+        self._book.trouble = ()
         began = self._clock()
         try:
             await self._supervisor.start(arm)
@@ -108,6 +109,7 @@ class Measuring:
         if good is None or good == failed:
             return
         self._do(Doing.RESTORING, good.name)
+        trouble = self._supervisor.findings
         try:
             await self._supervisor.start(good)
         except SpectuiError as again:
@@ -116,6 +118,7 @@ class Measuring:
                 f"{failed.name} failed ({error}), and {good.name} does not start any more",
                 str(again),
             ) from error
+        self._book.trouble = trouble
         self._book.mark(self._clock(), good.name)
         self._book.notice(
             self._clock(), Level.WARNING, f"{failed.name} did not start; {good.name} runs again"
@@ -163,7 +166,7 @@ class Measuring:
         except SpectuiError as error:
             run = self._book.begin(arm, self._clock(), planned)
             self._write_start(run)
-            self._journal.run_ended(self._book.end(run.number, self._clock(), str(error)))
+            self._journal.run_ended(self._book.end(run.number, self._clock(), error.what))
             raise
 
     def _write_start(self, run: Run) -> None:
@@ -197,7 +200,7 @@ class Measuring:
             stopped = "stopped"
             raise
         except SpectuiError as error:
-            stopped = self._supervisor.reason or str(error)
+            stopped = self._supervisor.reason or error.what
             raise
         except Exception as error:
             stopped = f"a fault in spectui ({type(error).__name__})"

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 
 from spectui.domain.acceptance import Counters
+from spectui.domain.attached import Props
 from spectui.domain.runs import Prompt, Request, Run
 from spectui.domain.samples import Exit, Gpu, Host, Slot, Snapshot
 from spectui.domain.throughput import Timings
@@ -84,8 +85,8 @@ class ServerClient(Protocol):
     async def slots(self) -> tuple[Slot, ...]:
         """Read /slots. Raises RequestError."""
 
-    async def build(self) -> str:
-        """Return the build text of /props, empty where it has none. Raises RequestError."""
+    async def props(self) -> Props:
+        """Read /props: build, and the ways to draft that are on. Raises RequestError."""
 
     def chat(
         self, prompt: Prompt, *, max_tokens: int, seed: int

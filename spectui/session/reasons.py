@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Sequence
 
-_STAMPED = re.compile(r"^\d+\.\d\d\.\d{3}\.\d{3} ([A-Z]) ")
-_TELLING = re.compile(
-    r"error while handling argument|invalid argument|error while loading shared libraries"
-    r"|GGML_ASSERT|out of memory|^error:",
-    re.IGNORECASE,
-)
-# these repeat or warn; the cause stands elsewhere
-_ECHOES = re.compile(
-    r"common_fit_params: encountered an error|failed to measure the memory of the extra model"
-)
+from spectui.domain.failures import diagnose, fixes_for
+from spectui.domain.failures.lines import read_line
+from spectui.domain.findings import Finding, Severity
+from spectui.domain.profile import Profile, to_mapping
 
 
 def telling_line(log: Sequence[str]) -> str:
-    """Return the first line of ``log`` that says what went wrong, else its last, else nothing."""
-    for line in log:
-        stamp = _STAMPED.match(line)
-        wrong = (stamp and stamp.group(1) == "E") or (not stamp and _TELLING.search(line))
-        if wrong and not _ECHOES.search(line):
-            return _STAMPED.sub("", line).strip()
-    return next((_STAMPED.sub("", line).strip() for line in reversed(log) if line.strip()), "")
+    """Return the line of ``log`` that says what went wrong, else its last, else nothing."""
+    found = diagnose(log)
+    if found is not None:
+        return found.line
+    return next((text for line in reversed(log) if (text := read_line(line).text)), "")
+
+
+def verdict(log: Sequence[str], code: int | None, profile: Profile) -> Finding | None:
+    """Return what a log and an exit status say is wrong, with fixes of ``profile``; None: nothing.
+
+    ``code`` None: the server runs.
+    """
+    found = diagnose(log, code)
+    if found is None:
+        return None
+    fixes = fixes_for(found, to_mapping(profile))
+    return Finding(found.code, Severity.BLOCKER, found.what, found.advice, fixes)
 
 
 def how_it_ended(code: int) -> str:

@@ -22,6 +22,8 @@ from spectui.session.ports import Clock, GpuReader, HostReader, ServerClient
 
 _CLOSING = 0.3  # s that letting go of the driver may take
 _ABSENT_RETRY = 30.0  # s; a driver that is not there now will hardly be there in a second
+_REFUSED_RETRY = 10.0  # s; asking on with a wrong key fills the server's log
+_REFUSALS = frozenset({401, 403, 404, 501})
 
 
 T = TypeVar("T")
@@ -68,7 +70,7 @@ def on_daemon(work: Callable[[], T]) -> asyncio.Future[T]:
     return future
 
 
-class _NotNowError(Exception):
+class NotNowError(Exception):
     """A source that makes no sense at the moment; its state and reading are left as they are."""
 
 
@@ -84,8 +86,12 @@ class Sampler:
         client: Callable[[], ServerClient | None],
         pid: Callable[[], int | None],
         driving: Callable[[], bool],
+        metrics: Source = METRICS,
+        slots: Source = SLOTS,
     ) -> None:
         """``client`` is the ready server's, if any; ``driving`` tells that our own stream runs."""
+        self._metrics, self._slots = metrics, slots
+        self._again = asyncio.Event()  # set when waiting for the next turn makes no sense
         self._gpus, self._host, self._clock = gpus, host, clock
         self._client, self._pid, self._driving = client, pid, driving
         self._tasks: list[asyncio.Task[None]] = []
@@ -105,8 +111,8 @@ class Sampler:
     def start(self) -> None:
         """Begin reading."""
         for source, read in (
-            (METRICS, self._read_metrics),
-            (SLOTS, self._read_slots),
+            (self._metrics, self._read_metrics),
+            (self._slots, self._read_slots),
             (GPU, self._read_gpus),
             (HOST, self._read_host),
         ):
@@ -125,6 +131,12 @@ class Sampler:
         self._meter = SlotMeter()
         for source in (METRICS, SLOTS):
             self._states[source.name] = SourceState(source.name)
+        self.hurry()
+
+    def hurry(self) -> None:
+        """Read every source anew at once."""
+        again, self._again = self._again, asyncio.Event()
+        again.set()
 
     async def _keep_reading(self, source: Source, read: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -140,7 +152,8 @@ class Sampler:
                 self._states[source.name] = SourceState(
                     source.name, SourceStatus.OK, read_at=self._clock()
                 )
-            except _NotNowError:
+                self.answered(source)
+            except NotNowError:
                 pass
             except SourceAbsentError as absent:
                 self._set(source, SourceStatus.ABSENT, clean(str(absent), limit=120))
@@ -149,13 +162,26 @@ class Sampler:
                 pause = _ABSENT_RETRY
             except RequestError as error:
                 if self._client() is not None:
-                    self._set(source, SourceStatus.FAILED, clean(str(error), limit=120))
+                    told = clean(self.refused(source, error), limit=120)
+                    self._set(source, SourceStatus.FAILED, told)
+                if error.status in _REFUSALS:
+                    pause = _REFUSED_RETRY
             except Exception as error:  # noqa: BLE001 - a worker's edge: one bad source never stops another
                 told = str(error) or type(error).__name__
                 self._set(source, SourceStatus.FAILED, clean(told, limit=120))
             finally:
                 reading.cancel()
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._again.wait()
+
+    def answered(self, source: Source) -> None:
+        """Take note that a source has been read."""
+
+    def refused(self, source: Source, error: RequestError) -> str:
+        """Return how to tell that the server would not let ``source`` be read."""
+        del source
+        return str(error)
 
     def _set(self, source: Source, status: SourceStatus, reason: str) -> None:
         self._states[source.name] = replace(self._states[source.name], status=status, reason=reason)
@@ -163,7 +189,7 @@ class Sampler:
     async def _read_metrics(self) -> None:
         client = self._client()
         if client is None:
-            raise _NotNowError
+            raise NotNowError
         self.counters = await client.counters()
 
     async def _read_slots(self) -> None:
@@ -171,12 +197,14 @@ class Sampler:
         if client is None or self._driving():
             # our own stream tells more, and every request costs the server a little
             self.slot_tps = None
-            raise _NotNowError
+            raise NotNowError
         self.slot_tps = None  # what is not read now is not shown as if it were
         slots = await client.slots()
         at = self._clock()
         self.slots = slots
-        self.slot_tps = self._meter.feed(at, {(s.id, s.task): s.decoded for s in slots if s.busy})
+        # while the prompt is being read nothing is decoded, and that is no speed of 0
+        decoding = {(s.id, s.task): s.decoded for s in slots if s.busy and s.decoded}
+        self.slot_tps = self._meter.feed(at, decoding)
 
     async def _read_gpus(self) -> None:
         self.gpus = await on_daemon(self._gpus.read)

@@ -18,13 +18,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from spectui.domain.errors import SpectuiError, UsageError
+from spectui.domain.findings import Finding, Severity
 from spectui.domain.phases import UP, Phase
 from spectui.domain.profile import Profile
+from spectui.domain.proof import of_run
 from spectui.domain.runs import Arm, Prompt
 from spectui.domain.samples import Doing, EngineInfo, Level, Snapshot
 from spectui.domain.speculation import OFF, Speculation, check
 from spectui.domain.text import clean
 from spectui.session.book import Book
+from spectui.session.keeper import Keeper
 from spectui.session.measuring import Measuring
 from spectui.session.ports import (
     ClientFactory,
@@ -75,24 +78,21 @@ class Session:
         prompts: Sequence[Prompt],
         outside: Outside,
         title: str = "",
+        notices: int = 0,
     ) -> None:
-        """``prompts`` are the workload in sending order; ``title`` names the profile."""
+        """``prompts`` are the workload in sending order; ``title`` names the profile.
+
+        Notices are counted on from ``notices``.
+        """
         self.profile = profile
         self._engine = engine
         self.prompts = tuple(prompts)
         self._outside = outside
         self._title = title
         self._clock = outside.clock
-        self._book = Book()
-        self._supervisor = Supervisor(
-            profile=profile,
-            engine=engine,
-            launcher=outside.launcher,
-            clients=outside.clients,
-            clock=outside.clock,
-            patience=outside.patience,
-            changed=self._phase_changed,
-        )
+        self._book = Book(notices)
+        self._told: set[str] = set()  # codes of findings of this launch
+        self._supervisor = self._make_keeper()
         self._measuring = Measuring(
             profile=profile,
             supervisor=self._supervisor,
@@ -102,14 +102,7 @@ class Session:
             news=self._news,
             gpus=lambda: [gpu.name for gpu in self._sampler.gpus],
         )
-        self._sampler = Sampler(
-            gpus=outside.gpus,
-            host=outside.host,
-            clock=outside.clock,
-            client=lambda: self._supervisor.client if self._supervisor.phase in UP else None,
-            pid=lambda: self._supervisor.pid,
-            driving=lambda: self._measuring.in_flight is not None,
-        )
+        self._sampler = self._make_sampler()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="spectui-session", daemon=True)
         self._job: asyncio.Task[None] | None = None
@@ -121,6 +114,29 @@ class Session:
         self._wanted = profile.speculation  # what a person last asked for, the baseline aside
         self._phase = self._supervisor.phase
         self._snapshot = self._take()
+
+    def _make_keeper(self) -> Keeper:
+        """Return who looks after the server."""
+        return Supervisor(
+            profile=self.profile,
+            engine=self._engine,
+            launcher=self._outside.launcher,
+            clients=self._outside.clients,
+            clock=self._outside.clock,
+            patience=self._outside.patience,
+            changed=self._phase_changed,
+        )
+
+    def _make_sampler(self) -> Sampler:
+        """Return who reads the sources."""
+        return Sampler(
+            gpus=self._outside.gpus,
+            host=self._outside.host,
+            clock=self._outside.clock,
+            client=lambda: self._supervisor.client if self._supervisor.phase in UP else None,
+            pid=lambda: self._supervisor.pid,
+            driving=lambda: self._measuring.in_flight is not None,
+        )
 
     # -- from any thread -------------------------------------------------------------------------
 
@@ -382,12 +398,35 @@ class Session:
         if {phase, before} == UP:
             return  # twice a request: the next tick shows it early enough
         if phase is Phase.STARTING:
+            self._told.clear()
             self._sampler.forget_server()
         elif phase is Phase.GONE:
             self._notice(Level.ERROR, self._supervisor.reason)
         self._news()
 
+    def _findings(self) -> tuple[Finding, ...]:
+        """Return what is wrong with the launch, each kind once, worst first."""
+        found = [*self._book.trouble, *self._supervisor.findings]
+        runs = self._book.runs
+        if runs and self._supervisor.phase in UP and runs[-1].arm == self._supervisor.arm:
+            found += of_run(runs[-1], self._book.summary(runs[-1]))
+        order = list(Severity)
+        once = {finding.code: finding for finding in reversed(found)}
+        return tuple(sorted(once.values(), key=lambda finding: order.index(finding.severity)))
+
+    def _tell_findings(self) -> None:
+        """Say each finding about a living server once; of one that failed the job says it."""
+        if self._supervisor.phase not in UP:
+            return
+        for finding in self._findings():
+            if finding.code not in self._told and finding not in self._book.trouble:
+                self._told.add(finding.code)
+                hint = finding.severity is Severity.HINT
+                text = f"{finding.what}; {finding.advice}" if finding.advice else finding.what
+                self._notice(Level.INFO if hint else Level.WARNING, text)
+
     def _publish(self) -> None:
+        self._tell_findings()
         self._snapshot = snapshot = self._take()
         with self._lock:
             callbacks = list(self._subscribers.items())
@@ -433,4 +472,5 @@ class Session:
             notices=book.notices,
             speculation=self._wanted,
             has_draft=self.profile.has_draft,
+            findings=self._findings(),
         )

@@ -9,17 +9,25 @@ from dataclasses import dataclass
 
 from spectui.domain.command import server_arguments
 from spectui.domain.dialect import TODAY, Dialect
-from spectui.domain.errors import LoadTimeoutError, RequestError, ServerError, SpectuiError
+from spectui.domain.errors import (
+    LoadTimeoutError,
+    RequestError,
+    ServerError,
+    SourceAbsentError,
+    SpectuiError,
+)
+from spectui.domain.findings import Finding
 from spectui.domain.phases import ALIVE, UP, Phase, transition
 from spectui.domain.profile import Profile
+from spectui.domain.proof import at_start
 from spectui.domain.runs import Arm
 from spectui.domain.text import clean
 from spectui.session.ports import ClientFactory, Clock, Launcher, ServerClient, ServerProcess
-from spectui.session.reasons import how_it_ended, telling_line
+from spectui.session.reasons import how_it_ended, telling_line, verdict
 
 _POLL = 0.1  # s between two looks at a loading server
 _WATCH = 0.2  # s between two looks at whether a server still lives
-_REASON_LINES = 200
+_REASON_LINES = 1000
 _NOISE = 2 << 20  # bytes of memory that answering our own questions may move
 
 
@@ -83,6 +91,7 @@ class Supervisor:
         self.argv: tuple[str, ...] = ()
         self.arm: Arm | None = None
         self.build = engine.build
+        self.findings: tuple[Finding, ...] = ()
         self._last_log: tuple[str, ...] = ()
 
     @property
@@ -111,7 +120,7 @@ class Supervisor:
 
     async def _start(self, arm: Arm) -> None:
         await self._stop()
-        self.reason = ""
+        self.reason, self.findings = "", ()
         self.arm = arm
         self._to(Phase.STARTING)
         try:
@@ -140,9 +149,7 @@ class Supervisor:
         self._process = self._launcher.launch(self.argv, port, dict(self._profile.server.env))
         self.client = self._clients(self.url)
         await self._until_ready(self._process, self.client)
-        if not self._engine.build:
-            with contextlib.suppress(RequestError):
-                self.build = await self.client.build()
+        self.findings = await self._prove(arm, self._process, self.client)
         self._to(Phase.READY)
         self._watch = asyncio.create_task(self._watching(self._process))
 
@@ -171,16 +178,41 @@ class Supervisor:
                 )
             await asyncio.sleep(_POLL)
 
+    async def _prove(
+        self, arm: Arm, process: ServerProcess, client: ServerClient
+    ) -> tuple[Finding, ...]:
+        """Ask a server that is ready whether it speculates, and what it calls its build."""
+        speculating: bool | None = None
+        types: tuple[str, ...] = ()
+        with contextlib.suppress(RequestError, SourceAbsentError):
+            props = await client.props()
+            types = props.types
+            self.build = self._engine.build or props.build
+        with contextlib.suppress(RequestError, SourceAbsentError):
+            slots = await client.slots()
+            speculating = any(slot.speculative for slot in slots) if slots else None
+        cause = None
+        if speculating is False and not arm.is_baseline:
+            cause = verdict(process.tail(_REASON_LINES), None, self._profile)
+        return at_start(arm.speculation, speculating=speculating, types=types, cause=cause)
+
     def _start_failure(self, process: ServerProcess, code: int) -> ServerError:
-        line = clean(telling_line(process.tail(_REASON_LINES)), limit=300)
-        return ServerError(f"the server did not start ({how_it_ended(code)})", line)
+        lines = process.tail(_REASON_LINES)
+        found = verdict(lines, code, self._profile)
+        ended = how_it_ended(code)
+        if found is None:
+            line = clean(telling_line(lines), limit=300)
+            return ServerError(f"the server did not start ({ended})", line)
+        self.findings = (found,)
+        return ServerError(f"{found.what} ({ended})", found.advice)
 
     async def _watching(self, process: ServerProcess) -> None:
         while (ended := process.poll()) is None:  # noqa: ASYNC110 - nothing tells of an exit
             await asyncio.sleep(_WATCH)
         self.log(_REASON_LINES)
-        line = telling_line([s for s in self._last_log if " E " in s or "GGML_ASSERT" in s])
-        tail = f": {clean(line, limit=200)}" if line else ""
+        found = verdict(self._last_log, ended.code, self._profile)
+        tail = f": {found.what}" if found else ""
+        self.findings = (found,) if found else ()
         self.reason = f"the server went away, {how_it_ended(ended.code)}{tail}"
         async with self._turn:
             await self._discard(watching=True)

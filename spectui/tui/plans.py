@@ -69,7 +69,8 @@ def stopping(snapshot: Snapshot) -> Plan:
 
 def quitting(snapshot: Snapshot) -> str:
     """Return the question before leaving while something is under way."""
-    return f"{_under_way(snapshot)} Quitting ends it and stops the server. q again quits."
+    end = "leaves the server alone" if snapshot.attached else "stops the server"
+    return f"{_under_way(snapshot)} Quitting ends it and {end}. q again quits."
 
 
 def export(snapshot: Snapshot) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectui.domain.runs import Run
+from spectui.domain.runs import Arm, Run
 from spectui.domain.samples import Doing, Snapshot
-from spectui.domain.speculation import Speculation
 from spectui.tui.glyphs import Glyphs
 from spectui.tui.look import ARM_COLOURS
 
@@ -22,18 +21,22 @@ class Sign:
 
 def signs(runs: Sequence[Run], glyphs: Glyphs) -> dict[int, Sign]:
     """Return each run's sign by its number: runs of one arm share one, in order of appearance."""
-    seen: list[Speculation] = []
+    seen: list[Arm] = []
     found: dict[int, Sign] = {}
     for run in runs:
-        wanted = run.arm.speculation
-        if wanted.is_off:
+        wanted = run.arm
+        if wanted.is_baseline:
             found[run.number] = Sign(glyphs.base, "base")
             continue
-        at = next((i for i, known in enumerate(seen) if known.same_as(wanted)), len(seen))
+        at = next((i for i, known in enumerate(seen) if _alike(known, wanted)), len(seen))
         if at == len(seen):
             seen.append(wanted)
         found[run.number] = Sign(glyphs.arms[at % len(glyphs.arms)], f"arm{at % ARM_COLOURS}")
     return found
+
+
+def _alike(one: Arm, other: Arm) -> bool:
+    return one.label == other.label and one.speculation.same_as(other.speculation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,5 +76,5 @@ def test_a_program_that_cannot_run_says_why(tmp_path):
 
 
 def test_a_program_that_never_ends_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr("spectui.adapters.dialect._PATIENCE", 0.2)
+    monkeypatch.setattr("spectui.adapters.printed._PATIENCE", 0.2)
     assert dialect_of(program(tmp_path, "while :; do sleep 1; done")) is None

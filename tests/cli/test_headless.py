@@ -35,11 +35,13 @@ def test_the_result_has_all_that_was_promised(shell):
     assert arm["mean_acceptance_length"] == pytest.approx(1 + arm["accepted"] / arm["drafts"])
     assert set(arm["by_task"]) == {"math", "code", "translation", "creative", "science", "rewrite"}
     assert len(arm["per_prompt"]) == 6
+    assert base["findings"] == []
+    assert {found["severity"] for found in arm["findings"]} <= {"hint"}
     [comparison] = result["comparisons"]
     assert (comparison["arm"], comparison["against"]) == ("n_max 4", "off")
     low, high = comparison["interval"]
     assert low < comparison["speedup"] < high
-    assert "measuring n_max 4" in err
+    assert "launching n_max 4" in err  # what is over sooner than a glance is not told
     assert not started_with(shell.home)
 
 
@@ -249,7 +251,10 @@ def test_a_baseline_that_still_drafts_is_a_failure(shell):
     assert status == 1
     assert "still drafting" in err.splitlines()[-1]
     result = json.loads(out)
-    assert result["arms"][0]["warnings"] == ["baseline was still drafting"]
+    [base] = [arm for arm in result["arms"] if arm["name"] == "off"]
+    assert base["warnings"] == ["baseline was still drafting"]
+    assert [found["code"] for found in base["findings"]] == ["baseline-drafting"]
+    assert base["findings"][0]["severity"] == "blocker"
     assert result["comparisons"] == []
 
 

@@ -3,6 +3,7 @@ from hypothesis import given, strategies as st
 
 from spectui.domain.command import server_arguments
 from spectui.domain.errors import ProfileError, UsageError
+from spectui.domain.findings import Fix
 from spectui.domain.profile import (
     TASKS,
     Models,
@@ -11,6 +12,7 @@ from spectui.domain.profile import (
     WorkloadSpec,
     parse_profile,
     to_mapping,
+    with_fix,
     with_setting,
 )
 from spectui.domain.speculation import KNOBS, TYPES, Speculation, check
@@ -233,3 +235,15 @@ def test_an_ngram_type_gets_its_own_length_and_no_draft_model():
 def test_p_min_is_written_as_people_write_it():
     found = command(parse_profile(FULL), Speculation.of("draft-simple", {"p_min": 0.15}))
     assert found[found.index("--spec-draft-p-min") + 1] == "0.15"
+
+
+def test_a_fix_changes_sets_and_takes_away():
+    profile = parse_profile({**FULL, "evidence": {"speedup": 1.4}})
+    fix = Fix("try", (("server.port", None), ("server.context", 2048), ("speculation.n_max", 2)))
+    with pytest.raises(ProfileError, match=r"-c in server\.args"):
+        with_fix(profile, fix)
+    fixed = with_fix(profile, Fix("try", (*fix.changes, ("server.args", []))))
+    assert (fixed.server.port, fixed.server.context, fixed.server.args) == (None, 2048, ())
+    assert fixed.speculation.draft_length == 2
+    assert not fixed.evidence
+    assert fixed.models == profile.models

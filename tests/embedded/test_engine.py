@@ -29,6 +29,8 @@ def accepted(flag: Flag) -> list[list[str]]:
     found = [[name] for name in (flag.names[0], *flag.off[:1])]
     if flag.metavar.startswith("PATTERN="):
         found = [[flag.names[0], "exps=CPU"]]
+    elif flag.metavar == "DEVICES":
+        found = [[flag.names[0], "none"]]  # any other must be there
     elif flag.metavar:
         found = [[flag.names[0], value] for value in SAMPLES]
     return [argv for argv in found if not refused(argv)]
@@ -59,7 +61,12 @@ def test_types_add_up_without_the_engines_own_none(engine: Any) -> None:
 
 def test_type_none_leaves_speculation_off(engine: Any) -> None:
     kinds = params(engine, "--spec-type", "none").speculative.types
-    assert [int(kind) for kind in kinds] == [0]
+    assert [int(kind) for kind in kinds] == [0, 0]
+
+
+def test_a_device_that_is_not_there_is_refused_by_the_engine(engine: Any) -> None:
+    with pytest.raises(EngineError, match="refuses 'NONE9' for"):
+        params(engine, "-devd", "NONE9")
 
 
 def test_a_sampling_default_is_marked_as_chosen(engine: Any) -> None:

@@ -89,11 +89,12 @@ def test_no_spelling_belongs_to_two_options() -> None:
     assert len(spellings) == len(set(spellings))
 
 
-def test_a_repeated_type_adds_up_and_a_none_adds_nothing() -> None:
+def test_a_repeated_type_adds_up_and_a_none_counts_alone() -> None:
     parsed = parse(["--spec-type", "ngram-simple", "--spec-type", "draft-simple,ngram-mod"])
     assert all(item.adds for item in parsed.assignments)
     assert [len(item.value) for item in parsed.assignments] == [1, 2]  # type: ignore[arg-type]
-    assert settings("--spec-type", "ngram-mod,none") == {"speculative.types": []}
+    none = Member("common_speculative_type", "COMMON_SPECULATIVE_TYPE_NONE")
+    assert settings("--spec-type", "ngram-mod,none") == {"speculative.types": [none, none]}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from spectui.domain.errors import SpectuiError
+from spectui.domain.findings import Fix
+from spectui.domain.models import ModelFacts
+from spectui.domain.pairing import Suggestion, Survey
+from spectui.domain.preflight import Preflight
 from spectui.domain.samples import Snapshot
 from spectui.domain.speculation import Speculation, check
 
@@ -25,6 +29,8 @@ class FakeControls:
         self.hold = hold
         self.failure: SpectuiError | None = None
         self.open: list[Future[Any]] = []
+        self.found = Preflight((), ())
+        self.surveyed = Survey(ModelFacts(""), (), (), Suggestion("ngram-simple", "", "no draft"))
 
     @property
     def snapshot(self) -> Snapshot:
@@ -85,6 +91,15 @@ class FakeControls:
 
     def cancel(self) -> Future[None]:
         return self._call("cancel")
+
+    def preflight(self) -> Future[Preflight]:
+        return self._call("preflight", result=self.found)
+
+    def survey(self) -> Future[Survey]:
+        return self._call("survey", result=self.surveyed)
+
+    def adopt(self, fix: Fix) -> Future[None]:
+        return self._call("adopt", fix)
 
     def export_path(self) -> str:
         return "tuned.toml"

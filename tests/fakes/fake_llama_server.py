@@ -64,6 +64,13 @@ Answering
     start            {"predicted": 1234567, "accepted_at": [9, 8]}: counters already there; names of
                      Counters' fields
     slots_old        true: next_token is an object and not a list
+    sleeping         true: asleep until somebody asks for /slots, or for an answer; ``woken`` counts
+    api_prefix       "/llm": before all paths
+
+Standing in for something else
+    as               "router", "swap", "vllm" or "sglang": see fake_fronts.py
+    models           {"a": "loaded", "b": "unloaded"}: of a router, or "ready" and "stopped" of
+                     llama-swap; ``loads`` lists the models that were loaded by asking
 """
 
 from __future__ import annotations
@@ -84,6 +91,7 @@ from typing import Any, Self, TextIO
 
 import fake_help
 from fake_engine import Answer, Engine, Slot, limit_of
+from fake_fronts import front
 
 
 class FakeLlamaServer(Engine):
@@ -99,6 +107,11 @@ class FakeLlamaServer(Engine):
         self.die: Callable[[], None] = self._die_in_process
         self.server: _Http | None = None
         self.thread: threading.Thread | None = None
+        self.loads: list[str] = []
+        self.keys: set[str] = set()
+        self.settled = 0
+        self.woken = 0
+        self.started_at = time.time()
 
     @property
     def port(self) -> int:
@@ -132,6 +145,10 @@ class FakeLlamaServer(Engine):
 
     def ready(self) -> None:
         self.loading = False
+
+    def wake(self) -> None:
+        """Load the model again that was let go of."""
+        self.woken += bool(self.options.pop("sleeping", False))
 
     def stop(self) -> None:
         """Cut every connection and free the port."""
@@ -233,9 +250,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _route(self) -> None:
         fake = self.server.fake
-        path = self.path.partition("?")[0]
+        path, _, query = self.path.partition("?")
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fake.asked[path] = fake.asked.get(path, 0) + 1
+        fake.keys.add(self.headers.get("Authorization") or "")
+        ahead = front(self, path, query, body)
+        if ahead is None:
+            return
+        path = ahead
         wait = fake.get("hang", {}).get(path, 0)
         if wait and (not fake.get("hang_while_busy") or any(s.busy for s in fake.slots)):
             self._sleep(wait)
@@ -263,13 +285,15 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/metrics":
             with fake.lock:
                 page = fake.metrics()
-            self._send(200, page.encode(), "text/plain; version=0.0.4")
+            began = {"Process-Start-Time-Unix": str(int(fake.started_at))}
+            self._send(200, page.encode(), "text/plain; version=0.0.4", began)
         elif path == "/slots":
+            fake.wake()
             with fake.lock:
                 slots = fake.slots_page()
             self._json(slots)
         elif path == "/props":
-            self._json(fake.props())
+            self._json({**fake.props(), "is_sleeping": bool(fake.get("sleeping"))})
         elif path == "/v1/models":
             self._json({"object": "list", "data": [{"id": fake.props()["model_alias"]}]})
         else:
@@ -279,8 +303,12 @@ class _Handler(BaseHTTPRequestHandler):
         key = self.server.fake.flags.values.get("--api-key")
         return not key or self.headers.get("Authorization") == f"Bearer {key}"
 
-    def _send(self, status: int, body: bytes, kind: str) -> None:
+    def _send(
+        self, status: int, body: bytes, kind: str, more: dict[str, str] | None = None
+    ) -> None:
         self.send_response(status)
+        for name, value in (more or {}).items():
+            self.send_header(name, value)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if status >= 400:
@@ -323,6 +351,7 @@ class _Handler(BaseHTTPRequestHandler):
                 fake.waiting -= 1
             self._error(500, "scripted failure", "server_error")
             return
+        fake.wake()
         fake.free.acquire()
         with fake.lock:
             fake.waiting -= 1
@@ -344,6 +373,7 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.fake.lock:
             if slot.busy:
                 self.server.fake.book(answer)
+                self.server.fake.settled += 1
             slot.busy = False
 
     def _answer(self, body: dict[str, Any], answer: Answer, slot: Slot) -> None:
@@ -433,7 +463,9 @@ class _Stream:
 
     def __init__(self, handler: _Handler, body: dict[str, Any], fake: FakeLlamaServer) -> None:
         self.handler, self.fake = handler, fake
-        self.each = bool(body.get("timings_per_token")) and not fake.get("no_timings")
+        other = fake.get("as") in {"vllm", "sglang"}
+        self.usage = other and bool(body.get("stream_options", {}).get("continuous_usage_stats"))
+        self.each = bool(body.get("timings_per_token")) and not (fake.get("no_timings") or other)
         self.head = fake_id(fake, "chat.completion.chunk")
 
     def open(self) -> None:
@@ -467,6 +499,8 @@ class _Stream:
             self.send('{"choices": [{"delta": ')
             self.send('"\\ud800"' if n % 2 else "[1, 2")
         event = self.event({"content": text})
+        if self.usage:
+            event["usage"] = {"completion_tokens": n, "prompt_tokens": answer.prompt_n}
         if self.each:
             whole = answer.tokens
             answer.tokens = n
@@ -477,7 +511,9 @@ class _Stream:
 
     def close(self, finish: str, answer: Answer) -> None:
         last = self.event({}, finish)
-        if not self.fake.get("no_timings"):
+        if self.usage:
+            last["usage"] = {"completion_tokens": answer.tokens, "prompt_tokens": answer.prompt_n}
+        elif not self.fake.get("no_timings"):
             last["timings"] = answer.timings()
         self.send(last)
         self.send("[DONE]")

@@ -8,17 +8,22 @@
 - The *wide target* is the target with its matrices in F32, several times slower to run. With the
   target itself as its draft, almost everything is accepted and speculation is really faster.
 
-As a script: ``python tests/real/models.py TARGET OUTDIR`` writes the two drafts and prints their
-paths.
+The models that are small enough to need no target at all, one for every way to draft, are those of
+``tests/fakes/tiny_models.py``; it says what each must have.
+
+As a script: ``python tests/real/models.py TARGET OUTDIR`` writes the two drafts and the tiny models
+and prints their paths.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +175,7 @@ def _writer(out: Path, architecture: str) -> Iterator[GGUFWriter]:
 
 
 def main() -> int:
-    """Write both drafts of ``TARGET`` into ``OUTDIR``."""
+    """Write both drafts of ``TARGET``, and a draft of every type, into ``OUTDIR``."""
     if len(sys.argv) != 3:
         print("usage: models.py TARGET OUTDIR", file=sys.stderr)
         return 2
@@ -180,6 +185,10 @@ def main() -> int:
         return 2
     print(write_tiny_draft(target, folder / "tiny-draft.gguf"))
     print(write_twin_draft(target, folder / "twin-draft.gguf"))
+    sys.path.append(str(Path(__file__).parents[1] / "fakes"))
+    tiny_models = importlib.import_module("tiny_models")
+    for path in asdict(tiny_models.write_family(folder)).values():
+        print(path)
     return 0
 
 

@@ -51,7 +51,9 @@ class Bench:
     folder: Path
     sessions: list[Session] = field(default_factory=list)
 
-    def __call__(self, *, prompts=6, profile=None, gpus=None, patience=None, **fake):
+    def __call__(
+        self, *, prompts=6, profile=None, gpus=None, patience=None, notices=0, begin=True, **fake
+    ):
         options = {"tps": 100, "time_scale": 0.02, **fake}
         flags = [
             arg
@@ -76,6 +78,7 @@ class Bench:
                 profile.models.target,
                 profile.models.draft,
             ),
+            notices=notices,
             prompts=[
                 Prompt(f"p{i}", "code" if i % 2 else "math", (("user", f"count to {i}"),))
                 for i in range(prompts)
@@ -91,7 +94,8 @@ class Bench:
             ),
         )
         self.sessions.append(session)
-        session.start()
+        if begin:
+            session.start()
         return session
 
 

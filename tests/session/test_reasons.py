@@ -6,7 +6,7 @@ import pytest
 
 from spectui.session.reasons import how_it_ended, telling_line
 
-CAPTURES = Path(__file__).parent / "captures"
+CAPTURES = Path(__file__).parents[1] / "domain" / "failure_texts" / "captures"
 
 
 @pytest.mark.parametrize(
@@ -15,13 +15,13 @@ CAPTURES = Path(__file__).parent / "captures"
         ("port-in-use", "couldn't bind HTTP server socket"),
         ("missing-model", "No such file or directory"),
         ("not-gguf", "invalid magic characters"),
-        ("corrupt-model", ""),
+        ("corrupt-model", "this GGUF file is version"),
         ("huge-context", "insufficient memory"),
         ("old-draft-max", "the argument has been removed"),
         ("unknown-arg", "invalid argument"),
         ("bad-value", "error while handling argument"),
-        ("missing-draft", ""),
-        ("mtp-without-heads", "failed to create MTP context"),
+        ("missing-draft", "failed to load draft model"),
+        ("mtp-without-heads", "model doesn't contain MTP layers"),
         ("synth-wrong-count", "synthetic acceptance rates"),
     ],
 )
@@ -37,6 +37,7 @@ def test_the_telling_line_of_a_real_failure(name, words):
 
 def test_without_any_telling_line_the_last_one_is_shown():
     assert telling_line(["one", "two", ""]) == "two"
+    assert telling_line(["0.00.001.000 I one", "0.00.001.000 I two"]) == "two"
     assert telling_line([]) == ""
 
 

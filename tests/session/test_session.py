@@ -10,6 +10,7 @@ from processes import is_alive
 from session_tools import simple, until
 
 from spectui.adapters.journal import read_record
+from spectui.domain import proof
 from spectui.domain.errors import SpectuiError, UsageError
 from spectui.domain.phases import LEGAL, Phase
 from spectui.domain.runs import Arm
@@ -111,9 +112,9 @@ def test_in_flight_speed_agrees_with_the_servers_own_figure(bench):
 def test_a_setting_that_does_not_start_gives_way_to_the_last_good_one(bench):
     session = bench(fail_if_n_max_above=8)
     session.measure(simple(4)).result(30)
-    with pytest.raises(SpectuiError, match="did not start") as caught:
+    with pytest.raises(SpectuiError, match="GPU has too little free memory") as caught:
         session.measure(simple(16)).result(30)
-    assert "memory" in str(caught.value)  # the log's own words
+    assert "smaller context" in str(caught.value)
     found = session.snapshot
     assert found.phase is Phase.READY
     assert found.running.speculation == simple(4)
@@ -125,7 +126,7 @@ def test_a_setting_that_does_not_start_gives_way_to_the_last_good_one(bench):
 
 def test_a_first_start_that_fails_says_why(bench):
     session = bench(exit_code=1, log=["0.00.004.101 E srv start: couldn't bind HTTP server socket"])
-    with pytest.raises(SpectuiError, match="couldn't bind HTTP server socket"):
+    with pytest.raises(SpectuiError, match=r"could not listen.*exit status 1"):
         session.launch(simple(4)).result(30)
     found = until(lambda: session.snapshot if session.snapshot.phase is Phase.FAILED else None)
     assert "exit status 1" in found.reason
@@ -497,7 +498,8 @@ def test_several_arms_go_on_where_one_does_not_start(bench):
     runs = session.snapshot.runs
     assert [run.arm.name for run in runs] == ["off", "n_max 2", "n_max 16", "n_max 4"]
     assert [len(run.requests) for run in runs] == [4, 4, 0, 4]
-    assert "did not start" in runs[2].stopped
+    assert "too little free memory" in runs[2].stopped
+    assert "smaller context" not in runs[2].stopped  # advice has its place elsewhere
     assert [mark.label for mark in session.snapshot.marks] == ["off", "n_max 2", "n_max 4"]
 
 
@@ -552,3 +554,49 @@ def test_an_arm_that_never_drafts_is_told(bench):
     session.measure(simple(4)).result(30)
     assert session.snapshot.runs[1].undrafted == "drafted nothing"
     assert "n_max 4 drafted nothing" in session.snapshot.answer.text
+
+
+def codes(session):
+    return [finding.code for finding in session.snapshot.findings]
+
+
+def test_a_server_that_is_ready_and_does_not_speculate_is_told(bench):
+    session = bench(not_speculating=True)
+    session.launch(simple(4)).result(30)
+    assert codes(session) == [proof.NOT_SPECULATING]
+    assert any("not speculating" in notice.text for notice in session.snapshot.notices)
+
+
+def test_the_log_says_why_it_does_not_speculate(bench):
+    line = "0.00.004.101 W common_speculative_init: the target and draft vocabs are not compatible"
+    session = bench(not_speculating=True, log=[line])
+    session.launch(simple(4)).result(30)
+    assert codes(session) == ["vocab-mismatch"]
+    assert session.snapshot.findings[0].what.startswith("ready, but not speculating")
+
+
+def test_a_good_launch_has_no_findings(bench):
+    session = bench()
+    session.measure(simple(4)).result(30)
+    assert codes(session) == []
+
+
+def test_a_broken_pairing_is_told_once_it_shows(bench):
+    session = bench(rates=[0.0] * 4, prompts=12)
+    session.measure(simple(4)).result(30)
+    assert codes(session) == [proof.NEVER_ACCEPTED]
+    told = [n for n in session.snapshot.notices if "no draft was ever accepted" in n.text]
+    assert len(told) == 1
+
+
+def test_a_setting_that_did_not_start_leaves_its_fixes_while_another_runs(bench):
+    session = bench(fail_if_n_max_above=8)
+    session.measure(simple(4)).result(30)
+    with pytest.raises(SpectuiError):
+        session.measure(simple(16)).result(30)
+    assert session.snapshot.phase is Phase.READY
+    [found] = session.snapshot.findings
+    assert found.code == "out-of-memory-gpu"
+    assert found.fixes
+    session.measure(simple(2)).result(30)
+    assert codes(session) == []

@@ -15,11 +15,12 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.widgets import Static
 
+from spectui.domain.attached import WHY_NOT
 from spectui.domain.errors import SpectuiError
 from spectui.domain.phases import ALIVE
 from spectui.domain.samples import Snapshot
 from spectui.session.controls import Controls
-from spectui.tui import keys, plans, reading
+from spectui.tui import attached, keys, plans, reading
 from spectui.tui.bridge import Ended, follow
 from spectui.tui.look import Look
 from spectui.tui.pending import Pending
@@ -135,7 +136,8 @@ class Dashboard(Screen[None]):
         """Digits go to the chosen knob."""
         typing = self.pending.typed is not None
         character = event.character or ""
-        if character.isdigit() or (character == "." and self.pending.knob is not None):
+        digit = character.isdigit() or (character == "." and self.pending.knob is not None)
+        if digit and self.snapshot.attached is None:
             self.pending = self.pending.type(character)
         elif event.key == "backspace" and typing:
             self.pending = self.pending.erase()
@@ -157,10 +159,14 @@ class Dashboard(Screen[None]):
 
     def action_step(self, by: int) -> None:
         """Turn the chosen knob."""
+        if self._barred():
+            return
         self.pending = self.pending.step(by, has_draft=self.snapshot.has_draft)
 
     def action_revert(self) -> None:
         """Go back to what runs, else to what the session would start."""
+        if self._barred():
+            return
         running = self.snapshot.running
         wanted = running.speculation if running else self.snapshot.speculation
         row = min(self.pending.row, len(wanted.knobs))
@@ -168,6 +174,8 @@ class Dashboard(Screen[None]):
 
     def action_choose_type(self) -> None:
         """List the types."""
+        if self._barred():
+            return
 
         def chosen(kind: str | None) -> None:
             if kind is not None:
@@ -181,6 +189,10 @@ class Dashboard(Screen[None]):
 
     def action_measure(self) -> None:
         """Measure the pending setting, if a server would take it."""
+        if self.snapshot.attached is not None:
+            runs = self.snapshot.speculation
+            self._ask(attached.measuring(self.snapshot), lambda: self._controls.measure(runs))
+            return
         if not self._valid():
             return
         wanted = self.pending.speculation
@@ -194,16 +206,21 @@ class Dashboard(Screen[None]):
 
     def action_apply(self) -> None:
         """Apply is to measure: a setting is judged by what it does."""
-        self.action_measure()
+        if not self._barred():
+            self.action_measure()
 
     def action_baseline(self) -> None:
         """Measure with speculation off."""
+        if self._barred():
+            return
         self._ask(
             plans.baseline(self.snapshot, self._starts.longest), self._controls.measure_baseline
         )
 
     def action_server(self) -> None:
         """Start the server, or stop it."""
+        if self._barred():
+            return
         if self.snapshot.phase in ALIVE:
             self._ask(plans.stopping(self.snapshot), self._controls.stop_server, ends=True)
         elif self._valid():
@@ -219,6 +236,8 @@ class Dashboard(Screen[None]):
 
     def action_export(self) -> None:
         """Ask where to write the profile."""
+        if self._barred():
+            return
         self.app.push_screen(Export(self._controls, plans.export(self.snapshot), self.look.glyphs))
 
     def action_quit(self) -> None:
@@ -270,6 +289,13 @@ class Dashboard(Screen[None]):
             self._tell("that run drafted nothing: there is no curve to compare", "warning")
             return
         self.against = run
+
+    def _barred(self) -> bool:
+        """Whether the server is not ours to change; a person who tries is told so."""
+        if self.snapshot.attached is None:
+            return False
+        self._tell(WHY_NOT, "information")
+        return True
 
     def _valid(self) -> bool:
         why = self.pending.problem or next((reason for _, reason in self.problems), "")

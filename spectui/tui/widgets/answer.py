@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from spectui.domain.comparison import Tone
 from spectui.domain.phases import Phase
 from spectui.domain.text import clean
+from spectui.tui.attached import phase_word
 from spectui.tui.line import Line, shorten, wrap
 from spectui.tui.reading import busy
 from spectui.tui.widgets.panel import Panel
@@ -56,6 +57,10 @@ class AnswerPanel(Panel):
 
     def _hint(self) -> Line:
         snapshot = self.snapshot
+        if snapshot.attached is not None and snapshot.phase in {Phase.FAILED, Phase.GONE}:
+            reason = clean(snapshot.reason, limit=300)
+            word = phase_word(snapshot)
+            return Line(f"{self.look.glyphs.bad} {word}: {reason}; spectui keeps trying", "bad")
         if snapshot.phase in {Phase.FAILED, Phase.GONE}:
             reason = clean(snapshot.reason, limit=300) or "the server gave no reason; see its log"
             word = "the server failed" if snapshot.phase is Phase.FAILED else "the server is gone"

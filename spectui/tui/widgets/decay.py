@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.reactive import var
 
+from spectui.domain.text import clean
 from spectui.tui.line import Line
 from spectui.tui.reading import Curve, current, curves
 from spectui.tui.render import decay
@@ -65,6 +66,11 @@ class DecayPanel(Panel):
 
     def _empty(self) -> list[Line]:
         run = current(self.snapshot)
+        attached = self.snapshot.attached
+        if attached is not None:
+            lost = next((text for text in attached.missing if "acceptance" in text), "")
+            said = lost or "counted when a request has ended that was drafted for"
+            return [Line(), Line(clean(said, limit=200), "warn" if lost else "muted")]
         press = Line("m", "accent bold", "screen.measure").add(
             " measures the pending setting", "muted"
         )

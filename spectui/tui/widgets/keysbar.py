@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from spectui.domain.phases import ALIVE
+from spectui.tui.attached import BARRED
 from spectui.tui.keys import ACTS, Act
 from spectui.tui.line import Line
 from spectui.tui.reading import busy
@@ -22,6 +23,8 @@ class KeysBar(Panel):
         return [self._line(wanted, " palette" if palette else "")]
 
     def _fits_now(self, act: Act) -> bool:
+        if self.snapshot.attached is not None and act.action in BARRED:
+            return False
         if act.action == "cancel":
             return busy(self.snapshot)
         if act.action == "view":

@@ -10,6 +10,7 @@ from textual.reactive import var
 
 from spectui.domain.speculation import Knob, Number, Speculation
 from spectui.domain.text import clean
+from spectui.tui import attached
 from spectui.tui.line import Line, wrap
 from spectui.tui.pending import Pending
 from spectui.tui.reading import busy
@@ -57,6 +58,8 @@ class Knobs(Panel, can_focus=True):
     def heading(self) -> Line:
         """Return the title, with whether this is what runs."""
         line = Line("knobs", "muted bold")
+        if self.snapshot.attached is not None:
+            return line.add("  only watched", "muted")
         if self._queued:
             return line.add(f"  {self.look.glyphs.arrow} next", "muted")
         if self._live is None:
@@ -67,6 +70,8 @@ class Knobs(Panel, can_focus=True):
 
     def draw(self, width: int, height: int) -> list[Line]:
         """Return the rows, a word on the chosen knob or what is wrong, and the button."""
+        if self.snapshot.attached is not None:
+            return attached.knobs(self.snapshot, self.look, width, height)
         if height <= FLAT:
             return self._flat(width, height)
         knobs = self.pending.speculation.knobs

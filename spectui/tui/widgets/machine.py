@@ -73,6 +73,9 @@ class MachinePanel(Panel):
         host = self.snapshot.host
         if host is not None:
             return self._host_line(host, width)
+        state = self.snapshot.sources.get("host")
+        if state is not None and state.status is SourceStatus.ABSENT:
+            return Line("CPU   ", "muted").outside(state.reason, "text")
         wrong = trouble(self.snapshot, "host")
         if wrong:
             return Line("CPU   ", "muted").add(f"{self.look.glyphs.warn} {wrong}", "warn")

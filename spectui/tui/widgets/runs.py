@@ -207,7 +207,7 @@ def _cells(run: Run, summary: Summary, snapshot: Snapshot, sign: Sign) -> dict[s
         tone = {"faster": "good", "slower": "bad"}.get(overall.verdict.value, "text")
     acceptance = summary.acceptance
     length = acceptance.mean_length
-    done = len(run.requests)
+    done = len(run.requests) if run.planned else summary.requests
     return {
         "sign": (sign.glyph, sign.tone),
         "arm": (clean(run.arm.name, limit=80), "text"),
@@ -218,7 +218,7 @@ def _cells(run: Run, summary: Summary, snapshot: Snapshot, sign: Sign) -> dict[s
         "rate": (percent(acceptance.rate), "text"),
         "length": (NONE if length is None else f"{length:.1f}", "text"),
         "done": (
-            f"{done}/{run.planned}",
+            f"{done}/{run.planned}" if run.planned else str(done or NONE),
             "pending" if run.ended is None else "muted",
         ),
     }
@@ -233,7 +233,7 @@ def _note(run: Run, summary: Summary, snapshot: Snapshot, look: Look, against: i
     if summary.failed:
         return f"{bad} {summary.failed} failed", "warn"
     if run.ended is None:
-        return "measuring", "pending"
+        return "measuring" if run.planned else "watching", "pending"
     if run.number == against:
         return "compared", "accent"
     if run.number == snapshot.answer.run and snapshot.answer.tone is Tone.GOOD:

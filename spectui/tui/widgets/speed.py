@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spectui.domain.phases import ALIVE, UP, Phase
 from spectui.domain.text import clean, duration
+from spectui.tui.attached import away
 from spectui.tui.line import Line, wrap
 from spectui.tui.reading import baseline_tps, current, signs
 from spectui.tui.render import speed
@@ -32,6 +33,9 @@ class SpeedPanel(Panel):
                 line.add("now ", "muted").add(tok_s(now), "text bold").add(" · ", "muted")
             else:
                 line.add("reading the prompt · ", "muted")
+        elif snapshot.attached is not None and snapshot.attached.tps is not None:
+            line.add("now ", "muted").add(tok_s(snapshot.attached.tps), "text bold")
+            line.add(" · ", "muted")
         run = current(snapshot)
         summary = snapshot.summaries.get(run.number) if run else None
         if run and summary and summary.decode_tps is not None:
@@ -56,6 +60,8 @@ class SpeedPanel(Panel):
     def _empty(self, width: int) -> list[Line]:
         snapshot = self.snapshot
         phase = snapshot.phase
+        if snapshot.attached is not None:
+            return away(snapshot, self.look, width)
         measure = Line("m", "accent bold", "screen.measure")
         if phase in {Phase.FAILED, Phase.GONE}:
             reason = clean(snapshot.reason, limit=200) or "see the log"

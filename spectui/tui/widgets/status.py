@@ -5,6 +5,7 @@ from __future__ import annotations
 from spectui.domain.phases import Phase
 from spectui.domain.samples import Activity, Doing, Snapshot
 from spectui.domain.text import clean, duration
+from spectui.tui.attached import phase_word
 from spectui.tui.line import Line, shorten
 from spectui.tui.widgets.panel import Panel
 
@@ -56,7 +57,9 @@ class StatusLine(Panel):
         line = Line(target, "text bold")
         if draft:
             line.add(" ← ", "muted").add(draft, "text")
-        if arm:
+        if snapshot.attached is not None:
+            line.add(" at ", "muted").add(clean(snapshot.url, limit=120), "text")
+        elif arm:
             line.add(" · ", "muted").outside(arm, "text")
         if line.width > width:
             # what is being measured says the arm already
@@ -76,7 +79,7 @@ class StatusLine(Panel):
         if doing:
             line.add(doing, "text bold")
         if not doing or snapshot.phase not in {Phase.READY, Phase.BUSY}:
-            line.add(" · " if doing else "", "muted").add(str(snapshot.phase), tone)
+            line.add(" · " if doing else "", "muted").add(phase_word(snapshot), tone)
             if snapshot.phase in {Phase.STARTING, Phase.LOADING, Phase.STOPPING}:
                 line.add(f" {duration(snapshot.at - snapshot.phase_since)}", "muted")
         return line

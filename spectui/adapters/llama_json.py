@@ -1,0 +1,157 @@
+"""What servers say in JSON → values of the domain, tolerantly, cleaned, and cleared of secrets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from spectui.domain.address import Access
+from spectui.domain.attached import Offer, Props
+from spectui.domain.samples import Slot
+from spectui.domain.text import clean
+from spectui.domain.throughput import Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a streamed answer. ``tokens`` are those so far, where only they are told."""
+
+    text: str = ""
+    timings: Timings | None = None
+    finish: str = ""
+    tokens: int = 0
+
+
+class Pace:
+    """Times a stream that tells how many tokens there were and not how long they took."""
+
+    def __init__(self) -> None:
+        """Wait for the first event."""
+        self._first: float | None = None
+        self._told = False
+
+    def timed(self, event: Event) -> Event:
+        """Return the event with timings, where the server sends a count of tokens only."""
+        self._told = self._told or event.timings is not None
+        if self._told or not event.tokens:
+            return event
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+        elapsed = (now - self._first) * 1000
+        return replace(event, timings=Timings(predicted_n=event.tokens, predicted_ms=elapsed))
+
+
+def mapping(data: object) -> Mapping[str, object]:
+    """Return ``data`` where it is an object, else an empty one."""
+    return data if isinstance(data, Mapping) else {}
+
+
+def rows_of(data: object) -> list[object]:
+    """Return the list in ``{"data": […]}``."""
+    rows = mapping(data).get("data")
+    return rows if isinstance(rows, list) else []
+
+
+def parse_offers(data: object, access: Access) -> tuple[Offer, ...]:
+    """Read a list of models; a router tells the state of each."""
+    found = []
+    for row in map(mapping, rows_of(data)):
+        name = access.hide(clean(str(row.get("id") or ""), limit=200))
+        state = mapping(row.get("status")).get("value", "")
+        if name:
+            found.append(Offer(name, clean(str(state), limit=40)))
+    return tuple(found)
+
+
+def parse_running(data: object, access: Access) -> dict[str, str]:
+    """Return llama-swap's models that are not stopped, with the state of each."""
+    rows = mapping(data).get("running")
+    found = {}
+    for row in map(mapping, rows if isinstance(rows, list) else []):
+        name, state = (clean(str(row.get(key) or ""), limit=200) for key in ("model", "state"))
+        found[access.hide(name)] = state or "ready"  # early versions list what is ready only
+    return found
+
+
+def parse_props(data: object, access: Access) -> Props:
+    """Read /props, of any build."""
+    read = mapping(data)
+    params = mapping(mapping(read.get("default_generation_settings")).get("params"))
+
+    def text(value: object, limit: int) -> str:
+        return access.hide(clean(str(value or ""), limit=limit))
+
+    path = text(read.get("model_path"), 400)
+    name = text(read.get("model_alias"), 200) or path.replace("\\", "/").rpartition("/")[2]
+    return Props(
+        build=text(read.get("build_info"), 80),
+        model=name,
+        types=_types(params),
+        sleeping=read.get("is_sleeping") is True,
+    )
+
+
+def _types(params: Mapping[str, object]) -> tuple[str, ...]:
+    names = clean(str(params.get("speculative.types") or ""), limit=300).split(",")
+    return tuple(name for name in map(str.strip, names) if name and name != "none")
+
+
+def parse_event(data: Mapping[str, object]) -> Event:
+    """Read one event of a stream."""
+    choices = data.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else {}
+    choice = choice if isinstance(choice, Mapping) else {}
+    delta = choice.get("delta")
+    delta = delta if isinstance(delta, Mapping) else {}
+    # a reasoning model's thoughts are tokens like any other
+    pieces = (delta.get("reasoning_content"), delta.get("content"))
+    tokens = mapping(data.get("usage")).get("completion_tokens")
+    return Event(
+        text="".join(piece for piece in pieces if isinstance(piece, str)),
+        timings=_timings(data.get("timings")),
+        finish=str(choice.get("finish_reason") or ""),
+        tokens=tokens if isinstance(tokens, int) and tokens > 0 else 0,
+    )
+
+
+def _timings(data: object) -> Timings | None:
+    if not isinstance(data, Mapping):
+        return None
+
+    def number(key: str) -> float:
+        value = data.get(key, 0)
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    return Timings(
+        prompt_n=int(number("prompt_n")),
+        prompt_ms=number("prompt_ms"),
+        cached_n=int(number("cache_n")),
+        predicted_n=int(number("predicted_n")),
+        predicted_ms=number("predicted_ms"),
+        per_second=number("predicted_per_second") or None,
+        drafted=int(number("draft_n")),
+        accepted=int(number("draft_n_accepted")),
+    )
+
+
+def parse_slot(row: object) -> Slot | None:
+    """Read one row of /slots, None where it makes no sense."""
+    if not isinstance(row, Mapping):
+        return None
+    next_token = row.get("next_token")
+    if isinstance(next_token, list):  # builds before mid 2025 send the object itself
+        next_token = next_token[0] if next_token else {}
+    decoded = next_token.get("n_decoded", 0) if isinstance(next_token, Mapping) else 0
+    ids = row.get("id"), row.get("id_task", -1)
+    if not all(isinstance(value, int) for value in (*ids, decoded)):
+        return None
+    return Slot(
+        id=int(ids[0] or 0),
+        task=int(ids[1] or 0),
+        busy=bool(row.get("is_processing")),
+        speculative=bool(row.get("speculative")),
+        decoded=int(decoded),
+        types=_types(mapping(row.get("params"))),
+    )

@@ -1,0 +1,359 @@
+"""Preflight: what the profile's own settings would do, before any file is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from spectui.domain.facts import Facts
+from spectui.domain.findings import Finding, Fix, Severity
+from spectui.domain.flags import FLAGS, Fate, find, normal
+from spectui.domain.memory import KV_BLOCKS
+from spectui.domain.pairing import NGRAM, TYPE_OF, Candidate, file_name
+from spectui.domain.plan import OPTIONS, REMOVED, Plan, words
+from spectui.domain.profile import OWNED_FLAGS
+from spectui.domain.speculation import KNOBS, OFF, TYPES, Draft, Knob, SpecType
+from spectui.domain.text import clean, nearest
+
+NO_DRAFT = Fix("leave the draft model out", (("models.draft", None),))
+TURN_OFF = Fix("turn speculation off", (("speculation.type", OFF),))
+
+
+def from_text(plan: Plan) -> Fix:
+    """Return the fix that drafts without a model."""
+    drop = (("models.draft", None),) if plan.draft else ()
+    return Fix("draft from repeats of the text", (("speculation.type", NGRAM), *drop))
+
+
+def use_type(kind: str) -> Fix:
+    """Return the fix that sets the type."""
+    return Fix(f"set the type to {kind}", (("speculation.type", kind),))
+
+
+def change(plan: Plan, name: str, value: object) -> tuple[tuple[str, object], ...]:
+    """Return the changes that give the option ``name`` a value, also where args set it now."""
+    option = next(option for option in OPTIONS if option.name == name)
+    set_it: tuple[tuple[str, object], ...] = ((option.key, value),) if option.key else ()
+    if not any(found is option for _, found in words(plan.args)):
+        return set_it
+    kept: list[str] = []
+    skip = False
+    for arg in plan.args:
+        hit = not skip and any(found is option for _, found in words((arg,)))
+        if not skip and not hit:
+            kept.append(arg)
+        skip = hit and not option.switch
+    return (("server.args", kept or None), *set_it)
+
+
+def settings_checks(facts: Facts) -> Iterator[Finding]:
+    """Yield what is wrong with types, knobs and arguments."""
+    plan = facts.plan
+    if plan is None:
+        return
+    found = [*_types(plan), *_knobs(plan)]
+    yield from found
+    yield from _draft_given(facts, plan)
+    yield from _parallel(plan)
+    yield from _projector(plan)
+    rest = [*_twice(plan), *_arguments(facts, plan), *_cache_types(facts, plan)]
+    yield from rest
+    if facts.refusal:
+        yield from _refused(facts.refusal, found, rest)
+
+
+def _refused(
+    refusal: tuple[str, str, str], speculation: list[Finding], server: list[Finding]
+) -> Iterator[Finding]:
+    """Yield the profile's own error, unless another finding says the same and more."""
+    key, what, fix = refusal
+    table = key.partition(".")[0]
+    more = {"speculation": speculation, "server": server, "draft": server}.get(table, [])
+    said = any(finding.severity is Severity.BLOCKER for finding in more)
+    if said or (key == "speculation.type" and "needs a draft model" in what):
+        return
+    place = f"{key}: " if key else ""
+    yield Finding("profile-invalid", Severity.BLOCKER, clean(f"{place}{what}", limit=300), fix)
+
+
+def _types(plan: Plan) -> Iterator[Finding]:
+    for name in plan.types:
+        if name not in TYPES:
+            close = nearest(name, TYPES)
+            yield Finding(
+                "argument-invalid",
+                Severity.BLOCKER,
+                f"{clean(repr(name), limit=60)} is no type of speculation",
+                f"the types are {', '.join(TYPES)}",
+                (use_type(close),) if close else (),
+            )
+    if OFF in plan.types and len(plan.types) > 1:
+        others = ",".join(name for name in plan.types if name != OFF)
+        yield Finding(
+            "argument-invalid",
+            Severity.BLOCKER,
+            "type none turns every other type off that is named with it",
+            fixes=(use_type(others), TURN_OFF),
+        )
+    models = [kind for kind in plan.kinds if kind.drafts_with_model]
+    if len(models) > 1:
+        yield Finding(
+            "argument-invalid",
+            Severity.BLOCKER,
+            f"{' and '.join(kind.id for kind in models)} cannot share the one draft model",
+            fixes=tuple(use_type(kind.id) for kind in models),
+        )
+
+
+def _knobs(plan: Plan) -> Iterator[Finding]:
+    acting = dict.fromkeys(knob for kind in plan.kinds for knob in kind.knobs)
+    for knob in acting:
+        yield from _knob(knob, plan.setting(knob.key))
+    for kind in plan.kinds:
+        yield from _never_drafts(plan, kind)
+    strict = plan.setting("p_min")
+    if KNOBS["p_min"] in acting and isinstance(strict, int | float) and 0.99 <= strict <= 1:
+        yield Finding(
+            "p-min-too-high",
+            Severity.WARNING,
+            f"p_min {strict:g} stops every draft at a token that the draft model is not certain of,"
+            " which is nearly every one",
+            fixes=(Fix("let p_min be 0", (("speculation.p_min", 0.0),)),),
+        )
+    if plan.speculates:
+        yield from _without_effect(plan, acting)
+
+
+def _knob(knob: Knob, value: object) -> Iterator[Finding]:
+    why = knob.check(value)
+    if not why:
+        return
+    key = f"speculation.{knob.key}"
+    default = Fix(f"set {knob.label} to {knob.default:g}", ((key, knob.default),))
+    if knob.is_length and value == 0:
+        yield Finding(
+            "n-max-zero",
+            Severity.BLOCKER,
+            f"{key} is 0, which is not off: the server crashes at the first request, or still"
+            " drafts a token",
+            "for the baseline set the type to none",
+            (default, TURN_OFF),
+        )
+        return
+    nearby = default
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:  # noqa: PLR0124 - not NaN
+        least = knob.clamp(value)
+        nearby = Fix(f"set {knob.label} to {least:g}", ((key, least),))
+    yield Finding(
+        "argument-invalid", Severity.BLOCKER, clean(f"{key}: {why}", limit=200), fixes=(nearby,)
+    )
+
+
+def _never_drafts(plan: Plan, kind: SpecType) -> Iterator[Finding]:
+    least = next((knob for knob in kind.knobs if knob.label == "n_min"), None)
+    most = kind.length_knob
+    if least is None or most is None:
+        return
+    low, high = plan.setting(least.key), plan.setting(most.key)
+    if least.check(low) or most.check(high):
+        return
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        yield Finding(
+            "argument-invalid",
+            Severity.BLOCKER,
+            f"n_min {low} is above n_max {high}: every draft of {kind.id} would be thrown away",
+            fixes=(
+                Fix("set n_min to 0", ((f"speculation.{least.key}", 0),)),
+                Fix(f"set n_max to {low}", ((f"speculation.{most.key}", low),)),
+            ),
+        )
+
+
+def _without_effect(plan: Plan, acting: dict[Knob, None]) -> Iterator[Finding]:
+    idle = [key for key in plan.settings if key in KNOBS and KNOBS[key] not in acting]
+    if not idle:
+        return
+    length = next((kind.length_knob for kind in plan.kinds if kind.length_knob), None)
+    yield Finding(
+        "no-effect",
+        Severity.HINT,
+        f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect on"
+        f" {','.join(plan.types)}",
+        f"its draft length is speculation.{length.key}" if length else "",
+        (Fix("take them out", tuple((f"speculation.{key}", None) for key in idle)),),
+    )
+
+
+def _draft_given(facts: Facts, plan: Plan) -> Iterator[Finding]:
+    """Compare what the types want with what is given: a draft that nothing uses, or none."""
+    model = facts.draft.model if facts.draft else None
+    kind = TYPE_OF.get(model.kind) if model else None
+    if plan.draft and not plan.drafts_with_model:
+        told = f"type is {','.join(plan.types)}" if plan.type_given else "no type is set"
+        better = (use_type(kind or "draft-simple"),) if kind or model is None else ()
+        chosen = plan.type_given  # none may be meant as the beginning of a comparison
+        yield Finding(
+            "draft-unused",
+            Severity.WARNING if chosen else Severity.BLOCKER,
+            f"a draft model is given and nothing will use it: {told}",
+            "set a type: a draft model alone does not turn speculation on",
+            (*better, NO_DRAFT),
+        )
+    needs = [row.id for row in plan.kinds if row.draft is Draft.NEEDED]
+    if needs and not plan.draft:
+        fixes = draft_fixes(facts)
+        yield Finding(
+            "draft-missing",
+            Severity.BLOCKER,
+            f"{needs[0]} needs a draft model and none is given; the server would start and never"
+            " draft",
+            "name one as models.draft",
+            (*fixes, from_text(plan), TURN_OFF),
+        )
+
+
+def draft_fixes(facts: Facts) -> tuple[Fix, ...]:
+    """Return fixes that take a draft which fits, best first; at most two."""
+    fitting = [one for one in facts.beside if not one.why_not and one.facts.path != _draft(facts)]
+    return tuple(_take(one) for one in fitting[:2])
+
+
+def _draft(facts: Facts) -> str:
+    return facts.draft.path if facts.draft else ""
+
+
+def _take(one: Candidate) -> Fix:
+    name = clean(file_name(one.facts.path), limit=60)
+    return Fix(
+        f"draft with {name}",
+        (("models.draft", one.facts.path), ("speculation.type", one.type)),
+    )
+
+
+def _twice(plan: Plan) -> Iterator[Finding]:
+    for flag, option in words(plan.args):
+        value = plan.values.get(option.name)
+        if value is not None and value.source == option.key != "":
+            yield Finding(
+                "set-twice",
+                Severity.BLOCKER,
+                f"{flag} in server.args and {option.key} set the same thing",
+                "keep one of them",
+                (
+                    Fix(f"keep {option.key}", change(plan, option.name, _typed(value.text))),
+                    Fix(f"keep {flag}", ((option.key, None),)),
+                ),
+            )
+
+
+def _typed(text: str) -> object:
+    return int(text) if text.isdecimal() else text
+
+
+def _arguments(facts: Facts, plan: Plan) -> Iterator[Finding]:
+    """Yield arguments that this server does not know, refuses, or gets from elsewhere."""
+    dialect = facts.engine.dialect if facts.engine else None
+    for index, arg in enumerate(plan.args):
+        flag = normal(arg)
+        known = find(flag)
+        fate = known[0].fate if known else None
+        taken = flag in dialect.flags if dialect else fate not in {None, Fate.REFUSED, Fate.GONE}
+        if flag in OWNED_FLAGS:
+            yield _owned(flag, OWNED_FLAGS[flag])
+        elif taken or not flag.startswith("-"):
+            continue
+        elif fate in {Fate.REFUSED, Fate.GONE} or (dialect and flag in dialect.removed):
+            yield _gone(plan, index, flag)
+        elif flag.startswith("--"):  # a word with one dash may be a value: -1
+            close = nearest(flag, dialect.flags if dialect else (f.name for f in FLAGS))
+            yield Finding(
+                "argument-unknown",
+                Severity.BLOCKER,
+                f"this llama-server does not know {clean(arg, limit=80)}",
+                f"did you mean {close}?" if close else "take it out of server.args",
+            )
+
+
+def _owned(flag: str, key: str) -> Finding:
+    return Finding(
+        "argument-owned",
+        Severity.BLOCKER,
+        f"{flag} is not for server.args: {key or 'spectui'} sets it",
+        f"set {key} instead" if key else "take it out: spectui could not talk to the server",
+    )
+
+
+_INSTEAD: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "--no-mmap": ("--load-mode", "none"),
+        "--mmap": ("--load-mode", "mmap"),
+        "--mlock": ("--load-mode", "mlock"),
+    }
+)
+
+
+def _gone(plan: Plan, index: int, flag: str) -> Finding:
+    """Return the finding about a flag that was removed, with what stands for it today."""
+    key, instead = REMOVED.get(flag), _INSTEAD.get(flag)
+    fixes: tuple[Fix, ...] = ()
+    if instead is not None:
+        args = [*plan.args[:index], *instead, *plan.args[index + 1 :]]
+        fixes = (Fix(f"say {' '.join(instead)}", (("server.args", args),)),)
+    return Finding(
+        "argument-removed",
+        Severity.BLOCKER,
+        f"{flag} in server.args was removed from llama-server, which refuses to start with it",
+        f"set {key} instead" if key else "" if fixes else "take it out",
+        fixes,
+    )
+
+
+def _projector(plan: Plan) -> Iterator[Finding]:
+    for name in ("mmproj", "mmproj_url"):
+        if plan.text(name) and plan.speculates:
+            mine = plan.values[name].source == "server.args"
+            yield Finding(
+                "mmproj",
+                Severity.WARNING,
+                "an image projector (mmproj) is loaded: llama-server before April 2026 does not"
+                " speculate with one, and it takes memory from draft and cache",
+                "leave it out unless images are sent",
+                (Fix("leave it out", change(plan, name, None)),) if mine else (),
+            )
+
+
+def _parallel(plan: Plan) -> Iterator[Finding]:
+    slots = plan.number("parallel")
+    if slots is not None and slots > 1:
+        yield Finding(
+            "parallel",
+            Severity.WARNING,
+            f"{slots} requests may run at a time: a busy GPU has no time left to check drafts, and"
+            f" each slot gets a {slots}th of the context",
+            "speculation pays for one request at a time",
+            (Fix("one slot", change(plan, "parallel", 1)),),
+        )
+
+
+def _cache_types(facts: Facts, plan: Plan) -> Iterator[Finding]:
+    dialect = facts.engine.dialect if facts.engine else None
+    for name in ("kv_k", "kv_v", "draft_kv_k", "draft_kv_v"):
+        kind = plan.text(name)
+        if kind and kind not in KV_BLOCKS and (dialect is None or "ik_" not in dialect.name):
+            yield Finding(
+                "cache-type-invalid",
+                Severity.BLOCKER,
+                f"{clean(kind, limit=40)} ({plan.values[name].source}) is no type of KV cache that"
+                " llama-server has",
+                f"it has {', '.join(KV_BLOCKS)}",
+                (Fix("use q8_0", change(plan, name, "q8_0")),),
+            )
+    values = plan.text("kv_v")
+    quantised = values in KV_BLOCKS and KV_BLOCKS[values][0] > 1
+    if quantised and plan.text("flash").lower() in {"off", "0", "false", "disabled"}:
+        yield Finding(
+            "cache-type-invalid",
+            Severity.BLOCKER,
+            f"a V cache of {values} needs flash attention, which is turned off",
+            fixes=(Fix("leave flash attention on", change(plan, "flash", None)),),
+        )
