@@ -39,6 +39,8 @@ MAX_KEY: Final = 1024
 MAX_TENSORS: Final = 65_536
 MAX_TENSOR_NAME: Final = 64
 """Bytes; llama.cpp has room for 63."""
+MAX_TENSOR_TYPE: Final = 511
+"""llama.cpp has 43 types, and forks number theirs up to 399."""
 MAX_STRINGS: Final = 4_000_000
 """Elements of all arrays of text together: the largest of today have under a million."""
 MAX_WALKED: Final = 40 << 20
@@ -157,7 +159,7 @@ def open_header(path: Path) -> Iterator[Header]:
     try:
         # a FIFO with a model's name must not keep us waiting for somebody to write to it
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         raise _unreadable(path, error) from None
     try:
         size = _size_of(path, descriptor)
@@ -178,14 +180,14 @@ def shown(path: Path) -> str:
     return clean(str(path), limit=300)
 
 
-def _unreadable(path: Path, error: OSError) -> ModelFileError:
+def _unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return ModelFileError(MISSING, f"{shown(path)} does not exist", "is the path right?")
     if isinstance(error, PermissionError):
         return ModelFileError(
             DENIED, f"{shown(path)} may not be read", "change its permissions, or its owner"
         )
-    reason = clean(error.strerror or str(error), limit=120)
+    reason = clean(getattr(error, "strerror", None) or str(error), limit=120)
     return ModelFileError(INVALID, f"{shown(path)} cannot be read: {reason}")
 
 
@@ -345,6 +347,8 @@ class _Reader:
             names.add(name)
             elements, row, is_matrix = self._shape()
             kind, offset = self._u32(), self._u64()
+            if kind > MAX_TENSOR_TYPE:
+                self._wrong(f"its header is damaged (there is no tensor type {kind})")
             header.parameters += elements
             header.expert_parameters += elements if b"_exps." in name else 0
             _, block, width = TENSOR_TYPES.get(kind, ("", 1, 0))

@@ -6,6 +6,7 @@ and takes each model once, however many names it has. A broken file is listed wi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections import deque
@@ -58,17 +59,30 @@ def cache_places(
     cache = Path(env.get("XDG_CACHE_HOME") or home / ".cache")
     local = home / "Library" / "Caches" if platform == "darwin" else cache
     named = [
-        (env.get("LLAMA_CACHE") or local / "llama.cpp", "llama.cpp's cache"),
+        (Path(env.get("LLAMA_CACHE") or local / "llama.cpp"), "llama.cpp's cache"),
         (_hub(env, cache), "Hugging Face's cache"),
-        (home / ".lmstudio" / "models", "LM Studio's models"),
+        (_studio(home) / "models", "LM Studio's models"),
         (cache / "lm-studio" / "models", "LM Studio's models (older versions)"),
     ]
-    places = [Place(Path(path).expanduser(), what) for path, what in named]
-    return tuple(
-        place
-        for index, place in enumerate(places)
-        if place.path not in {earlier.path for earlier in places[:index]}
-    )
+    places: dict[Path, str] = {}
+    for path, what in named:
+        places.setdefault(_expanded(path), what)
+    return tuple(Place(path, what) for path, what in places.items())
+
+
+def _expanded(path: Path) -> Path:
+    with contextlib.suppress(RuntimeError):  # the home of somebody who is not there
+        return path.expanduser()
+    return path
+
+
+def _studio(home: Path) -> Path:
+    """Return LM Studio's folder: a file in the home says so where it is not the usual one."""
+    try:
+        named = (home / ".lmstudio-home-pointer").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        named = ""
+    return Path(named) if named and "\0" not in named else home / ".lmstudio"
 
 
 def _hub(env: Mapping[str, str], cache: Path) -> Path:
@@ -92,11 +106,13 @@ def find_models(places: Sequence[Place], progress: Progress | None = None) -> Ca
 def survey(target: ModelFacts, catalogue: Catalogue, progress: Progress | None = None) -> Survey:
     """Hold all models of a catalogue against a target, and suggest what to draft with.
 
-    Vocabularies are compared token by token where nothing else rules a model out.
+    Vocabularies are compared token by token where nothing else rules a model out. The target itself
+    is left out, under whatever name it was found.
     """
+    others = [other for other in catalogue.models if not _same_file(target.path, other.path)]
     differences: dict[str, TokenDifference] = {}
     broken: list[Candidate] = []
-    for number, other in enumerate(catalogue.models):
+    for number, other in enumerate(others):
         if not needs_tokens(target, other):
             continue
         if progress is not None:
@@ -109,13 +125,15 @@ def survey(target: ModelFacts, catalogue: Catalogue, progress: Progress | None =
         if found is not None:
             differences[other.path] = found
     gone = {one.facts.path for one in broken}
-    others = [other for other in catalogue.models if other.path not in gone]
-    judged = (*candidates(target, others, differences), *broken)
+    there = [other for other in others if other.path not in gone]
+    judged = (*candidates(target, there, differences), *broken)
     return Survey(
         target,
         tuple(one for one in judged if not one.why_not),
         tuple(one for one in judged if one.why_not),
         suggest(target, judged),
+        catalogue.broken,
+        catalogue.searched,
     )
 
 
@@ -135,7 +153,7 @@ class _Search:
 
     def look_in(self, place: Place) -> None:
         self._note = ""
-        if place.path.is_file():
+        if _is_file(place.path):
             self._take(place.path)
         else:
             for folder, names in self._walk(place):
@@ -197,6 +215,20 @@ class _Search:
             self.models.append(read_model(path))
         except ModelFileError as error:
             self.broken.append(BrokenModel(str(path), size, error.code, _reason(path, error)))
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return one == other
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # it lies in a folder that may not be entered
+        return False
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -15,7 +15,9 @@ from spectui.cli.lifeline import Lifeline
 from spectui.cli.options import add_look, add_workload
 from spectui.cli.profile import profile_with
 from spectui.domain.errors import SpectuiError, UsageError
+from spectui.domain.preflight import Preflight
 from spectui.domain.profile import Profile
+from spectui.drafts import survey_of
 from spectui.session.session import Session
 from spectui.tui.size import MIN_HEIGHT, MIN_WIDTH
 from spectui.workbench import Workbench
@@ -42,7 +44,10 @@ def main(options: argparse.Namespace) -> int:
     def build(profile: Profile, *, notices: int = 0) -> Session:
         return build_session(profile, source=source, limit=options.limit, notices=notices)
 
-    bench = Workbench(build(profile), build, lambda profile: check_profile(profile, source))
+    def check(profile: Profile) -> Preflight:
+        return check_profile(profile, source)
+
+    bench = Workbench(build(profile), build, check, survey_of)
     if options.command == "demo":
         return show(bench, options, lambda: bench.launch(profile.speculation))
     return show(bench, options)

@@ -15,7 +15,13 @@ from math import log
 from types import MappingProxyType
 from typing import Final
 
-from spectui.domain.models import ModelFacts, ModelKind, TokenDifference
+from spectui.domain.models import (
+    BrokenModel,
+    ModelFacts,
+    ModelKind,
+    SearchedFolder,
+    TokenDifference,
+)
 from spectui.domain.text import clean
 from spectui.domain.vocabularies import (
     families_part,
@@ -57,6 +63,39 @@ KIND_NAMES: Final[Mapping[ModelKind, str]] = MappingProxyType(
 )
 
 
+READ_INSIDE: Final = frozenset(
+    {
+        "bailingmoe3",
+        "deepseek4",
+        "gemma4",
+        "gpt-oss",
+        "hunyuan-dense",
+        "hunyuan_vl",
+        "lfm2",
+        "lfm2moe",
+        "llama",
+        "mimo2",
+        "minimax-01",
+        "minimax-m2",
+        "muse-glimmer",
+        "nanbeige",
+        "nemotron_h",
+        "nemotron_h_moe",
+        "qwen3",
+        "qwen35",
+        "qwen35moe",
+        "qwen3moe",
+        "qwen3next",
+        "qwen4exp",
+    }
+)
+"""Architectures of which llama.cpp hands out inner hidden states (``t_layer_inp``), in b11434.
+
+With every other target it stops at the first request of an EAGLE-3, DFlash or DSpark draft. The
+list grows with each build, so a target that is not in it is doubted, not refused.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A file held against a target.
@@ -87,12 +126,17 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A target and what was found: ``fitting`` best first, ``unfit`` with why not."""
+    """A target and what was found: ``fitting`` best first, ``unfit`` with why not.
+
+    ``broken`` are files that could not be read, ``searched`` the folders that were looked in.
+    """
 
     target: ModelFacts
     fitting: tuple[Candidate, ...]
     unfit: tuple[Candidate, ...]
     suggestion: Suggestion
+    broken: tuple[BrokenModel, ...] = ()
+    searched: tuple[SearchedFolder, ...] = ()
 
 
 def why_no_target(facts: ModelFacts) -> str:
@@ -153,14 +197,14 @@ def candidates(
 
     ``differences`` holds the first differing token by the draft's path. The target itself is left
     out. Made for this target comes before any plain model; of those the one whose size is nearest
-    to the good range, then the smaller file.
+    to the good range, then the smaller file; last what llama.cpp may not serve with this target.
     """
     judged = (
         judge(target, other, differences.get(other.path))
         for other in others
         if other.path != target.path
     )
-    return tuple(sorted(judged, key=_rank))
+    return tuple(sorted(judged, key=lambda one: _rank(target, one)))
 
 
 def suggest(target: ModelFacts, found: Sequence[Candidate]) -> Suggestion:
@@ -180,6 +224,8 @@ def suggest(target: ModelFacts, found: Sequence[Candidate]) -> Suggestion:
         return Suggestion("draft-mtp", "", why + small)
     fitting = [one for one in found if not one.why_not]
     for one in fitting:
+        if _doubted(target, one.facts):
+            continue
         name = clean(file_name(one.facts.path), limit=80)
         if one.facts.kind is not ModelKind.MODEL:
             why = f"{name} is an {KIND_NAMES[one.facts.kind]} made for such a target"
@@ -187,7 +233,7 @@ def suggest(target: ModelFacts, found: Sequence[Candidate]) -> Suggestion:
         if one.ratio is not None and one.ratio >= LEAST_RATIO:
             why = f"{name} has the same vocabulary and is {one.ratio:.1f} times smaller"
             return Suggestion(one.type, one.facts.path, why + small)
-    none = "every model that fits is too large to gain anything" if fitting else "no draft fits"
+    none = "nothing that fits promises to gain anything" if fitting else "no draft fits"
     why = f"{none}; n-grams need no model and help where an answer repeats its prompt, as in code"
     return Suggestion(NGRAM, "", why)
 
@@ -241,6 +287,12 @@ def _reads_another(target: ModelFacts, draft: ModelFacts) -> str:
     return ""
 
 
+def _doubted(target: ModelFacts, draft: ModelFacts) -> bool:
+    """Return whether llama.cpp is not known to hand a draft what it reads of this target."""
+    reads = draft.kind in {ModelKind.EAGLE3, ModelKind.DFLASH, ModelKind.DSPARK}
+    return reads and target.architecture not in READ_INSIDE
+
+
 def _heads_of_another(target: ModelFacts, draft: ModelFacts) -> str:
     assistant = draft.architecture == f"{target.architecture}-assistant"
     if draft.architecture != target.architecture and not assistant:
@@ -261,6 +313,9 @@ def _remark(target: ModelFacts, draft: ModelFacts, ratio: float | None) -> str:
     """Return what to expect of a draft that fits."""
     if draft.path == target.path:
         return "the target itself: it gains nothing"
+    if _doubted(target, draft):
+        architecture = clean(target.architecture, limit=40) or "nameless"
+        return f"llama-server may stop: not every build shows a draft the inside of {architecture}"
     if draft.kind is not ModelKind.MODEL:
         if draft.kind is ModelKind.DSPARK and not draft.confidence:
             return "made for such a target; p_min must be 0"
@@ -270,6 +325,8 @@ def _remark(target: ModelFacts, draft: ModelFacts, ratio: float | None) -> str:
     low, high = GOOD_RATIO
     if ratio is None:
         return ""
+    if ratio < 1:
+        return "larger than the target: it gains nothing"
     if ratio < LEAST_RATIO:
         return "about as large as the target: it gains nothing"
     if ratio < low:
@@ -279,9 +336,11 @@ def _remark(target: ModelFacts, draft: ModelFacts, ratio: float | None) -> str:
     return "in the usual good range"
 
 
-def _rank(one: Candidate) -> tuple[int, float, int, str]:
+def _rank(target: ModelFacts, one: Candidate) -> tuple[int, float, int, str]:
     if one.why_not:
-        return 3, 0.0, 0, one.facts.path
+        return 4, 0.0, 0, one.facts.path
+    if _doubted(target, one.facts):
+        return 3, 0.0, one.facts.size, one.facts.path
     if one.facts.kind is not ModelKind.MODEL:
         return (0 if one.facts.kind is ModelKind.MTP else 1), 0.0, one.facts.size, one.facts.path
     low, high = GOOD_RATIO

@@ -43,6 +43,8 @@ _BEGINS: Final = frozenset(
     }
 )
 """BPE splitting rules whose models begin a text with a token although no key says so."""
+_ALWAYS_BEGINS: Final = frozenset({"gemma4", "granite-embed-multi-311m"})
+"""Splitting rules whose models begin a text with a token even where a key says they do not."""
 _NO_BEGIN: Final = frozenset({"chatglm-bpe", "glm4", "glm5"})
 
 
@@ -90,8 +92,10 @@ def _specials(vocabulary: Vocabulary) -> _Specials:
         case _:
             bos, eos = None, None
     add_bos = add_bos if vocabulary.add_bos is None else vocabulary.add_bos
+    # the gemma4 tokenizer brings a rule of its own along
+    splits = vocabulary.model if vocabulary.model == "gemma4" else vocabulary.pre
     return _Specials(
-        add_bos or vocabulary.model == "gemma4",
+        add_bos or (_family(vocabulary) == "BPE" and splits in _ALWAYS_BEGINS),
         _id(vocabulary.bos, bos, vocabulary.size),
         add_eos if vocabulary.add_eos is None else vocabulary.add_eos,
         _id(vocabulary.eos, eos, vocabulary.size),

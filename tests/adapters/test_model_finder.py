@@ -199,12 +199,38 @@ HOME = Path("/home/ann")
         ({"HF_HOME": "/hf"}, "linux", [".cache/llama.cpp", "/hf/hub"]),
         ({"HF_HUB_CACHE": "/hub", "HF_HOME": "/hf"}, "linux", [".cache/llama.cpp", "/hub"]),
         ({"LLAMA_CACHE": "/one", "HF_HUB_CACHE": "/one"}, "linux", ["/one"]),
+        ({"LLAMA_CACHE": "~nobody-at-all"}, "linux", ["~nobody-at-all"]),
     ],
 )
 def test_where_caches_are(environment, platform, expected):
     places = [place.path for place in cache_places(environment, HOME, platform)]
-    assert places[: len(expected)] == [HOME / path for path in expected]
+    absolute = [Path(path) if path.startswith("~") else HOME / path for path in expected]
+    assert places[: len(expected)] == absolute
     assert HOME / ".lmstudio/models" in places
+
+
+@pytest.mark.parametrize(
+    ("pointer", "folder"),
+    [
+        (b"/elsewhere/studio\n", "/elsewhere/studio"),
+        (b"\n", None),
+        (b"\xff\0", None),
+        (None, None),
+    ],
+)
+def test_lm_studio_may_keep_its_models_elsewhere(tmp_path, pointer, folder):
+    if pointer is not None:
+        (tmp_path / ".lmstudio-home-pointer").write_bytes(pointer)
+    expected = Path(folder) if folder else tmp_path / ".lmstudio"
+    assert expected / "models" in [place.path for place in cache_places({}, tmp_path)]
+
+
+def test_a_file_in_a_folder_that_may_not_be_entered_is_noted(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert found_in(tmp_path / "closed").searched[0].note == "permission denied"
 
 
 def test_a_survey_compares_tokens_only_where_they_decide(tmp_path, monkeypatch):
@@ -232,6 +258,16 @@ def test_a_survey_compares_tokens_only_where_they_decide(tmp_path, monkeypatch):
     assert "projector" in reasons["clip.gguf"]
     assert found.suggestion.type == "draft-simple"
     assert found.suggestion.draft == str(tmp_path / "good.gguf")
+
+
+def test_the_target_is_no_draft_of_itself_under_another_name(tmp_path, monkeypatch):
+    write_model(tmp_path / "models" / "target.gguf")
+    write_model(tmp_path / "models" / "draft.gguf")
+    (tmp_path / "link.gguf").symlink_to(tmp_path / "models" / "target.gguf")
+    monkeypatch.chdir(tmp_path)
+    for name in ("models/target.gguf", "link.gguf"):
+        found = survey(read_model(Path(name)), found_in(tmp_path / "models"))
+        assert [Path(one.facts.path).name for one in found.fitting] == ["draft.gguf"]
 
 
 def test_a_file_that_vanishes_between_listing_and_comparing_is_no_draft(tmp_path):

@@ -102,6 +102,10 @@ def test_the_begin_token_matters_only_where_it_is_added():
             Vocabulary("gpt2", "x", 999, 2, 1, add_bos=True),
         ),
         (
+            Vocabulary("gpt2", "gemma4", 999, 2, 1, add_bos=False),
+            Vocabulary("gpt2", "x", 999, 2, 1, add_bos=True),
+        ),
+        (
             Vocabulary("bert", "", 999),
             Vocabulary("bert", "", 999, 101, None, add_bos=True, add_eos=False),
         ),
@@ -256,7 +260,7 @@ def test_a_differing_token_rules_a_candidate_out():
         (3e9, "rather large"),
         (1e8, "rather small"),
         (7e9, "gains nothing"),
-        (9e9, "gains nothing"),
+        (9e9, "larger than the target: it gains nothing"),
     ],
 )
 def test_the_ratio_says_what_to_expect(parameters, remark):
@@ -289,7 +293,7 @@ def test_mtp_layers_of_the_target_itself_come_first():
         ((DRAFT, FLASH), "draft-dflash", "flash.gguf", "is a DFlash draft"),
         ((DRAFT, SIDECAR), "draft-mtp", "mtp.gguf", "an MTP sidecar"),
         ((DRAFT,), "draft-simple", "draft.gguf", "8.0 times smaller"),
-        ((sized("same", 8e9),), "ngram-mod", "", "too large"),
+        ((sized("same", 8e9),), "ngram-mod", "", "nothing that fits promises"),
         ((vocabulary_of(size=7),), "ngram-mod", "", "no draft fits"),
         ((), "ngram-mod", "", "n-grams need no model"),
     ],
@@ -298,6 +302,23 @@ def test_what_is_suggested_and_why(others, type_, draft, words):
     found = suggestion(*others)
     assert (found.type, found.draft) == (type_, draft)
     assert words in found.why
+
+
+def test_a_draft_that_not_every_build_can_serve_is_doubted_and_comes_last():
+    target = facts(architecture="smollm3")
+    draft = replace(DRAFT, path="z-draft.gguf")
+    eagle = judge(target, EAGLE)
+    assert not eagle.why_not
+    assert "may stop" in eagle.remark
+    assert "smollm3" in eagle.remark
+    assert order(EAGLE, draft, vocabulary_of(size=7), target=target) == [
+        "z-draft.gguf",
+        "eagle.gguf",
+        "draft.gguf",
+    ]
+    assert suggestion(EAGLE, draft, target=target).draft == "z-draft.gguf"
+    assert suggestion(EAGLE, FLASH, target=target).type == "ngram-mod"
+    assert "may stop" not in judge(TARGET, EAGLE).remark
 
 
 def test_a_small_target_is_said_to_gain_little():

@@ -28,10 +28,11 @@ DSpark reads its first token where the last one went in, and finds the one that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ CYCLE = b"\nabcdefghijklmno"  # what the target says after "assistant\n", over a
 
 Array = np.ndarray[Any, Any]
 Tensors = dict[str, Array]
+Keys = Mapping[str, object]
+NONE: Keys = MappingProxyType({})
 
 
 def _byte_letters() -> list[str]:
@@ -101,12 +104,15 @@ def write_target(out: Path, *, width: int = WIDTH, architecture: str = "llama") 
     return _write_llama(out, layers=LAYERS, width=width, architecture=architecture)
 
 
-def write_draft(out: Path, *, vocabulary: Sequence[str] = VOCABULARY) -> Path:
+def write_draft(
+    out: Path, *, vocabulary: Sequence[str] = VOCABULARY, tokenizer: Keys = NONE
+) -> Path:
     """Write the one-layer draft of the target; another ``vocabulary`` makes a pair that is refused.
 
-    The special tokens come last in every vocabulary. Returns ``out``.
+    The special tokens come last in every vocabulary. ``tokenizer`` replaces keys of
+    ``tokenizer.ggml``; None leaves one out. Returns ``out``.
     """
-    return _write_llama(out, layers=1, vocabulary=vocabulary)
+    return _write_llama(out, layers=1, vocabulary=vocabulary, tokenizer=tokenizer)
 
 
 def write_mtp_target(out: Path, *, heads: int = 1) -> Path:
@@ -277,12 +283,15 @@ def _write_llama(
     width: int = WIDTH,
     vocabulary: Sequence[str] = VOCABULARY,
     architecture: str = "llama",
+    tokenizer: Keys = NONE,
 ) -> Path:
     parts = _Parts(width=width)
     tensors = parts.ends(vocabulary)
     for number in range(layers):
         tensors |= parts.layer(number)
-    return _write(out, architecture, tensors, lambda to: _shape(to, layers, width), vocabulary)
+    return _write(
+        out, architecture, tensors, lambda to: _shape(to, layers, width), vocabulary, tokenizer
+    )
 
 
 def _shape(writer: GGUFWriter, layers: int, width: int = WIDTH) -> None:
@@ -316,19 +325,40 @@ def _dflash(width: int) -> Describe:
     return describe
 
 
-def _tokenizer(writer: GGUFWriter, vocabulary: Sequence[str]) -> None:
+def _tokenizer(writer: GGUFWriter, vocabulary: Sequence[str], changes: Keys) -> None:
     end, _, turn, mask = (len(vocabulary) - back for back in (4, 3, 2, 1))
     plain = len(vocabulary) - len(SPECIAL)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list([*vocabulary])
-    writer.add_token_types([TokenType.NORMAL] * plain + [TokenType.CONTROL] * len(SPECIAL))
-    writer.add_token_merges(["t h"])
-    writer.add_bos_token_id(end)
-    writer.add_eos_token_id(turn)
-    writer.add_mask_token_id(mask)
-    writer.add_add_bos_token(value=False)
+    keys = {
+        "model": "gpt2",
+        "pre": "gpt-2",
+        "tokens": [*vocabulary],
+        "token_type": [TokenType.NORMAL] * plain + [TokenType.CONTROL] * len(SPECIAL),
+        "merges": ["t h"],
+        "bos_token_id": end,
+        "eos_token_id": turn,
+        "mask_token_id": mask,
+        "add_bos_token": False,
+        **changes,
+    }
+    for key, value in keys.items():
+        _add(writer, f"tokenizer.ggml.{key}", value)
     writer.add_chat_template(TEMPLATE)
+
+
+def _add(writer: GGUFWriter, key: str, value: object) -> None:
+    match value:
+        case None:
+            pass
+        case bool():
+            writer.add_bool(key, value)
+        case int():
+            writer.add_uint32(key, value)
+        case str():
+            writer.add_string(key, value)
+        case list():
+            writer.add_array(key, value)
+        case _:
+            raise TypeError(key)
 
 
 def _write(
@@ -337,11 +367,12 @@ def _write(
     tensors: Tensors,
     describe: Describe,
     vocabulary: Sequence[str] = VOCABULARY,
+    tokenizer: Keys = NONE,
 ) -> Path:
     with _writer(out, architecture) as writer:
         writer.add_name(out.stem)
         describe(writer)
-        _tokenizer(writer, vocabulary)
+        _tokenizer(writer, vocabulary, tokenizer)
         for name, values in tensors.items():
             writer.add_tensor(name, values)
     return out

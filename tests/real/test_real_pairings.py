@@ -32,6 +32,9 @@ import tiny_models as tiny  # noqa: E402
 from binary import find_binary  # noqa: E402
 from server import FRUGAL  # noqa: E402
 
+from spectui.adapters.gguf_file import first_difference, read_model  # noqa: E402
+from spectui.domain.pairing import judge, needs_tokens  # noqa: E402
+
 LOGS = Path(__file__).with_name("logs")
 BUILT_IN = re.compile(r"\S*/llama\.cpp/(?=\S+:\d+: )")
 STATUS = {"runs": None, "refuses": 1, "aborts": -signal.SIGABRT, "crashes": -signal.SIGSEGV}
@@ -346,6 +349,22 @@ def _talk(client: httpx.Client, child: subprocess.Popen[bytes]) -> tuple[bool | 
     return speculative, answer.json().get("timings", {}).get("draft_n", 0)
 
 
+# What the two files tell before any launch. Of all other cases the pair is fine, and what is wrong
+# is the type, a knob or a file that is missing.
+BEFOREHAND = {
+    "vocabulary-token": "token 100 is",
+    "vocabulary-size": "has 461 tokens",
+    "vocabulary-eagle3": "has 461 tokens",
+    "vocabulary-eagle3-own-output": "has 461 tokens",
+    "eagle3-target-width": "reads a hidden size of 64, this one's is 96",
+    "eagle3-hidden-size": "reads a hidden size of 96, this one's is 64",
+    "eagle3-layers": "reads layer 9, and this one has 3",
+    "eagle3-architecture": "llama-server may stop",
+    "dflash-target-width": "reads a hidden size of 96, this one's is 64",
+    "mtp-width": "reads a hidden size of 96, this one's is 64",
+}
+
+
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     return write_models(tmp_path_factory.mktemp("pairings"))
@@ -361,6 +380,21 @@ def test_a_pair_that_cannot_work_ends_as_it_is_known_to(case, models, tmp_path):
     kept = (LOGS / f"{case.name}.txt").read_text(encoding="utf-8")
     assert case.says in kept
     assert f"exit: {'still running' if found.status is None else found.status}\n" in kept
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if " -md " in case.arguments], ids=lambda case: case.name
+)
+def test_what_is_wrong_with_a_pair_is_told_by_its_files(case, models):
+    words = case.arguments.split()
+    paths = [models[words[words.index(flag) + 1]] for flag in ("-m", "-md")]
+    target, draft = map(read_model, paths)
+    difference = first_difference(*paths) if needs_tokens(target, draft) else None
+    found = judge(target, draft, difference)
+    doubt = found.remark if "may stop" in found.remark else ""
+    expected = BEFOREHAND.get(case.name, "")
+    assert expected in (found.why_not or doubt)
+    assert bool(expected) == bool(found.why_not or doubt)
 
 
 def main() -> None:
