@@ -12,6 +12,7 @@ from spectui.domain.failures import CLASSES, Examiner, diagnose
 
 TEXTS = Path(__file__).parent / "failure_texts"
 CAPTURES = TEXTS / "captures"
+LOGS = Path(__file__).parents[1] / "real" / "logs"
 PUBLIC = sorted((TEXTS / "public").glob("*.txt"))
 
 CAPTURED = {
@@ -45,6 +46,50 @@ ALSO = {
     "missing-draft": ("model-missing",),  # which of the two models it is matters most
     "wrong-dflash-draft": ("assertion",),
 }
+FORCED = {
+    "dflash-eagle3-draft": "draft-wrong-kind",
+    "dflash-plain-draft": "draft-wrong-kind",
+    "dflash-target-width": "draft-wrong-kind",
+    "draft-missing-dflash": "draft-missing",
+    "draft-missing-dspark": "draft-missing",
+    "draft-missing-eagle3": "draft-missing",
+    "draft-missing-simple": "draft-missing",
+    "draft-missing-together": "draft-missing",
+    "dspark-no-confidence": "cutoff-unsupported",
+    "eagle3-architecture": "draft-wrong-kind",
+    "eagle3-dspark-draft": "draft-wrong-kind",
+    "eagle3-hidden-size": "draft-wrong-kind",
+    "eagle3-layers": "draft-wrong-kind",
+    "eagle3-plain-draft": "draft-wrong-kind",
+    "eagle3-target-width": "draft-wrong-kind",
+    "mtp-no-heads": "mtp-missing",
+    "mtp-plain-draft": "mtp-missing",
+    "mtp-width": "draft-wrong-kind",
+    "n-max-0-dflash": "argument-invalid",
+    "n-max-0-dspark": "argument-invalid",
+    "n-max-0-eagle3": "argument-invalid",
+    "n-max-0-mtp": "argument-invalid",
+    "n-max-0-simple": "argument-invalid",
+    "n-min-above-n-max": None,  # llama-server takes it, and drafts nothing
+    "p-min-2": None,  # likewise
+    "simple-sidecar": "segfault",
+    "target-eagle3": "model-wrong-kind",
+    "target-sidecar": "segfault",
+    "two-types-dflash-dspark": "drafting-failed",
+    "two-types-heads-and-draft": "mtp-missing",
+    "two-types-simple-eagle3": "drafting-failed",
+    "two-types-simple-mtp": "drafting-failed",
+    "type-missing": "draft-unused",
+    "type-missing-eagle3": "draft-unused",
+    "type-none-among-others": None,  # the other type drafts
+    "type-none-dflash": "draft-unused",
+    "vocabulary-eagle3": None,  # it works: only draft-simple compares vocabularies
+    "vocabulary-eagle3-own-output": "draft-wrong-kind",
+    "vocabulary-size": "vocab-mismatch",
+    "vocabulary-token": "vocab-mismatch",
+}
+"""Pairings that were forced upon a real server: ``tests/real/test_real_pairings.py`` wrote them."""
+
 STABLE = {
     "port-in-use",
     "model-missing",
@@ -114,10 +159,30 @@ def test_every_captured_failure_is_told(path):
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*-fail-*")), ids=lambda path: path.stem)
 def test_without_its_head_a_capture_says_the_same_where_the_log_says_it(path):
     name = path.stem.partition("-fail-")[2]
-    if name in {"draft-without-type", "n-max-zero", "no-metrics-flag"}:
-        pytest.skip("nothing in the log tells")
+    told_by_head_alone = {"draft-without-type", "n-max-zero", "no-metrics-flag"}
     lines = path.read_text(encoding="utf-8").partition("\n---")[2].splitlines()
-    assert code(*lines) == CAPTURED[name]
+    assert code(*lines) == (None if name in told_by_head_alone else CAPTURED[name])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bash: line 1: /opt/llama/llama-server: No such file or directory",
+        "-bash: ./build/bin/llama-server: No such file or directory",
+        "sh: 1: ./llama-server: not found",
+        "zsh: no such file or directory: ./llama-server",
+        "zsh: command not found: llama-server",
+        "fish: Unknown command: ./llama-server",
+        "env: \u2018llama-server\u2019: No such file or directory",
+    ],
+)
+def test_a_shell_that_finds_no_program(line):
+    assert code(line, status=127) == "program-missing"
+
+
+@pytest.mark.parametrize("path", sorted(LOGS.glob("*.txt")), ids=lambda path: path.stem)
+def test_a_forced_pairing_is_told(path):
+    assert code(*lines_of(path)) == FORCED[path.stem]
 
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.log")), ids=lambda path: path.stem)

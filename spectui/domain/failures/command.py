@@ -73,6 +73,17 @@ class CommandLine:
         return any(kind.startswith("draft") for kind in self.types)
 
     @property
+    def trained(self) -> str:
+        """Return the kind of draft that is made for one target only, or nothing."""
+        kinds = ("eagle3", "dflash", "dspark")
+        return next((kind for kind in kinds if f"draft-{kind}" in self.types), "")
+
+    @property
+    def joins_drafts(self) -> bool:
+        """Whether two types want the one draft context that there is."""
+        return sum(kind.startswith("draft") for kind in self.types) > 1
+
+    @property
     def needs_draft(self) -> str:
         """Return the first type that cannot do without a draft model, or nothing."""
         return next(

@@ -22,7 +22,7 @@ _HINT = re.compile(
     r"error|fail|not |n't|nvalid|nknown|ssert|bort|kill|llegal|emory|enied|issing|equires|magic"
     r"|version|mode|nauth|xce|fault|sig|SIG|exec|ibrary|nable|ermin|no |wrong|ddress|ost|tensor"
     r"|dll|draft|n_ctx|bad|annot|is a dir|must|ggml_|context|spec|Xid|hang|sage|nsupported"
-    r"|ERROR|rror|CUDA|[Bb]us|loating|split|is version|NVRM|CLIP|/metrics|Kill|space",
+    r"|ERROR|rror|CUDA|[Bb]us|loating|split|is version|NVRM|CLIP|/metrics|Kill|space|No such",
 )
 """A line without any of these matches no pattern of the table."""
 
@@ -31,6 +31,7 @@ _DIGITS = str.maketrans("123456789", "000000000")
 _SHAPE = 400  # characters
 _SHAPES = 2000
 
+_TRAINED = re.compile(r"\b(eagle3|dflash|dspark) requires ctx_other")
 _ECHO = re.compile(
     r"fit_params: encountered an error|failed to measure|failed to mlock|is normal during memory"
 )
@@ -113,6 +114,7 @@ class _Start:
     drafted: int = 0
     accepted: int = 0
     draft_line: str = ""
+    trained: str = ""
     last_drafted: str = ""
     first_error: str = ""
     last: str = ""
@@ -220,6 +222,8 @@ class Examiner:
             now.draft_line = text
         if _IMPLEMENTED.search(text):
             now.drafting = True
+        if trained := _TRAINED.search(text):
+            now.trained = trained.group(1)
         if accepted := _ACCEPTED.search(text):
             now.accepted += int(accepted.group(1))
             now.drafted += int(accepted.group(2))
@@ -315,6 +319,12 @@ class Examiner:
         if command and command.zero_length and command.drafts_with_model:
             found.setdefault(ZERO_LENGTH.name, (ZERO_LENGTH, command.shown, {}))
             return
+        trained = now.trained or (command.trained if command else "")
+        # what a draft does that was made for another target, or for another type
+        broken = found.get("assertion") or found.get("drafting-failed")
+        if trained and broken and not (command and command.joins_drafts):
+            wrong = BY_NAME["draft-wrong-kind"]
+            found.setdefault(wrong.name, (wrong, broken[1], {"kind": trained}))
         if now.drafted >= _ENOUGH_DRAFTED and not now.accepted:
             found[REJECTED.name] = (REJECTED, now.last_drafted, {})
         if not now.ready or _SAID & found.keys() or now.drafting or now.drafted:

@@ -31,10 +31,10 @@ class Remedy(StrEnum):
 class FailureClass:
     """One kind of failure.
 
-    ``name`` is stable. ``patterns`` are searched in the line in lower case. ``exits`` are the exit statuses that mean it where the log says nothing
-    (negative: a signal). ``loading`` is for what a server that gets ready has overcome, ``first``
-    for what is said before anything else of a start. ``what`` and ``advice`` are filled in with
-    the named groups of the pattern that matched.
+    ``name`` is stable. ``patterns`` are searched in the line in lower case. ``exits`` are the exit
+    statuses that mean it where the log says nothing (negative: a signal). ``loading`` is for what
+    a server that gets ready has overcome, ``first`` for what is said before anything else of a
+    start. ``what`` and ``advice`` are filled in with the named groups of the pattern that matched.
     """
 
     name: str

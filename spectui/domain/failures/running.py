@@ -34,6 +34,14 @@ RUNNING: tuple[FailureClass, ...] = (
         remedies=(Remedy.NO_CUTOFF,),
     ),
     FailureClass(
+        "drafting-failed",
+        patterns(r"failed to process speculative batch"),
+        "requests fail because drafting does: two types share one draft context, or the draft does"
+        " not belong to its type",
+        "keep one type with a draft model, and give it a draft of its own kind",
+        remedies=(Remedy.NO_SPECULATION,),
+    ),
+    FailureClass(
         "speculation-unsupported",
         patterns(
             r"speculative decod(?:ing|e) (?:is )?not supported",

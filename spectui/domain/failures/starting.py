@@ -28,6 +28,10 @@ START: tuple[FailureClass, ...] = (
             r"exec:? \S{0,300}llama-server\S{0,60} .{0,200}no such file",
             r"exec \S{0,300}llama-server: no such file",
             r"exec: .{0,200}executable file not found",
+            r"^[\w-]{1,20}: (?:line )?(?:\d{1,6}: )?(?:exec: )?\S{0,300}llama-server\S{0,20}: "
+            r"(?:no such file or directory|not found)",
+            r"no such file or directory: \S{0,300}llama-server",
+            r"unknown command:? \S{0,300}llama-server",
             r"FileNotFoundError: \[Errno 2\]",
         ),
         "there is no program of that name",
@@ -98,6 +102,8 @@ CRASH: tuple[FailureClass, ...] = (
             r"\b(?P<kind>\w{1,20}) (?:model|draft) has no target_layer_ids",
             r"(?P<kind>EAGLE3|DFlash|DSpark): target layer",
             r"n_embd == llama_model_n_embd_out",
+            r"layer input tensor is null",
+            r"set_token_embd: embedding size mismatch",
         ),
         "the draft model is not of the kind that the chosen type needs, or was made for another"
         " target",
