@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -79,15 +79,22 @@ class Host:
 class Slot:
     """One slot of /slots. ``task`` names the request, ``decoded`` its tokens so far.
 
-    ``types`` are the ways to draft of its last request; empty where the build does not say.
+    ``speculative`` tells whether it can draft, None where the build does not say; ``types`` are
+    the ways to draft of its last request, empty where it does not.
     """
 
     id: int
     task: int
     busy: bool
-    speculative: bool
+    speculative: bool | None
     decoded: int
     types: tuple[str, ...] = ()
+
+
+def speculates(slots: Sequence[Slot]) -> bool | None:
+    """Return whether any slot can draft, None where none of them says."""
+    said = [slot.speculative for slot in slots if slot.speculative is not None]
+    return any(said) if said else None
 
 
 @dataclass(frozen=True, slots=True)

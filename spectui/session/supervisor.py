@@ -11,16 +11,18 @@ from spectui.domain.command import server_arguments
 from spectui.domain.dialect import TODAY, Dialect
 from spectui.domain.errors import (
     LoadTimeoutError,
+    PortError,
     RequestError,
     ServerError,
     SourceAbsentError,
     SpectuiError,
 )
-from spectui.domain.findings import Finding
+from spectui.domain.findings import Finding, Fix, Severity
 from spectui.domain.phases import ALIVE, UP, Phase, transition
 from spectui.domain.profile import Profile
 from spectui.domain.proof import at_start
 from spectui.domain.runs import Arm
+from spectui.domain.samples import speculates
 from spectui.domain.text import clean
 from spectui.session.ports import ClientFactory, Clock, Launcher, ServerClient, ServerProcess
 from spectui.session.reasons import how_it_ended, telling_line, verdict
@@ -135,7 +137,7 @@ class Supervisor:
             raise
 
     async def _launch(self, arm: Arm) -> None:
-        port = self._launcher.free_port(self._profile.server.port)
+        port = self._free_port()
         arguments = server_arguments(
             self._profile,
             arm.speculation,
@@ -152,6 +154,16 @@ class Supervisor:
         self.findings = await self._prove(arm, self._process, self.client)
         self._to(Phase.READY)
         self._watch = asyncio.create_task(self._watching(self._process))
+
+    def _free_port(self) -> int:
+        """Return the port to listen on; one that cannot be had is a finding with a way out."""
+        try:
+            return self._launcher.free_port(self._profile.server.port)
+        except PortError as error:
+            code = "port-privileged" if "privileged" in error.what else "port-in-use"
+            fix = Fix("use a free port", (("server.port", None),))
+            self.findings = (Finding(code, Severity.BLOCKER, error.what, error.fix, (fix,)),)
+            raise
 
     async def _until_ready(self, process: ServerProcess, client: ServerClient) -> None:
         progress, moved = process.progress(), self._clock()
@@ -190,7 +202,7 @@ class Supervisor:
             self.build = self._engine.build or props.build
         with contextlib.suppress(RequestError, SourceAbsentError):
             slots = await client.slots()
-            speculating = any(slot.speculative for slot in slots) if slots else None
+            speculating = speculates(slots)
         cause = None
         if speculating is False and not arm.is_baseline:
             cause = verdict(process.tail(_REASON_LINES), None, self._profile)
@@ -204,7 +216,7 @@ class Supervisor:
             line = clean(telling_line(lines), limit=300)
             return ServerError(f"the server did not start ({ended})", line)
         self.findings = (found,)
-        return ServerError(f"{found.what} ({ended})", found.advice)
+        return ServerError(f"the server did not start: {found.what} ({ended})", found.advice)
 
     async def _watching(self, process: ServerProcess) -> None:
         while (ended := process.poll()) is None:  # noqa: ASYNC110 - nothing tells of an exit

@@ -48,6 +48,8 @@ class SpectuiApp(App[int]):
         "app.tcss",
         "widgets/panel.tcss",
         "widgets/runs.tcss",
+        "widgets/banner.tcss",
+        "widgets/page.tcss",
         "screens/dashboard.tcss",  # a default screen's own CSS_PATH is not loaded
     ]
     ENABLE_COMMAND_PALETTE = True

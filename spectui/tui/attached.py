@@ -12,7 +12,12 @@ from spectui.tui.line import Line, wrap
 from spectui.tui.look import Look
 from spectui.tui.plans import Plan
 
-BARRED: Final = frozenset({"apply", "baseline", "server", "export", "choose_type", "revert"})
+BARRED: Final = frozenset(
+    {
+        *("apply", "baseline", "server", "export", "choose_type", "revert"),
+        *("checkup", "drafters"),
+    }
+)
 """Actions that have no meaning here, and no place in the footer."""
 
 PHASES: Final = {Phase.STARTING: "connecting", Phase.FAILED: "not reached"}

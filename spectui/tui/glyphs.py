@@ -15,7 +15,8 @@ class Glyphs:
     """One set. Every sign is one cell wide.
 
     ``arms`` are handed out in order, ``base`` is the baseline's. ``raster`` names how the speed
-    chart draws dots, ``plot`` is plotext's marker for the lines of the acceptance chart.
+    chart draws dots, ``plot`` is plotext's marker for the lines of the acceptance chart. ``shades``
+    fill a bar of several parts, ``room`` is what is left in it.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Glyphs:
     warn: str = "!"
     bad: str = "✗"
     good: str = "✓"
+    hint: str = "i"
     arrow: str = "→"
     left: str = "◂"
     right: str = "▸"
@@ -35,6 +37,11 @@ class Glyphs:
     pending: str = "✎"
     full: str = "━"
     empty: str = "─"
+    shades: str = "█▓▒░▚"
+    room: str = "·"
+    edge: str = "▴"
+    above: str = "↑"
+    below: str = "↓"
     dash: str = "┈"
     mark: str = "╎"
     tick: str = "┤"
@@ -97,6 +104,8 @@ BLOCK = Glyphs(
     pending="*",
     full="█",
     empty="░",
+    shades="█▓▒░■",
+    edge="^",
     dash="─",
     mark="│",
     border="solid",
@@ -119,6 +128,11 @@ ASCII = Glyphs(
     pending="*",
     full="#",
     empty="-",
+    shades="#%=~@",
+    room=".",
+    edge="^",
+    above="^",
+    below="v",
     dash="-",
     mark="|",
     tick="|",

@@ -40,6 +40,9 @@ class Act:
         )
 
 
+FIX_KEYS: Final = "fgh"
+"""What applies the first, second and third way out of the banner: digits belong to the knobs."""
+
 ACTS: Final = (
     Act(
         "measure",
@@ -108,8 +111,18 @@ ACTS: Final = (
         "t",
         "type",
         "Choose the speculation type",
-        "Lists the ways to draft, and which of them need a draft model",
-        8,
+        "Lists the ways to draft, one or several at once, and why some cannot be used",
+        7,
+        "Knobs",
+    ),
+    Act(
+        "drafters",
+        "r",
+        "r",
+        "drafters",
+        "Choose the drafter",
+        "Looks for models on disk: which can draft for the target, and why the others cannot",
+        9,
         "Knobs",
     ),
     Act("move(-1)", "up", "up", "", "Knob above", "Chooses the knob above", 0, "Knobs"),
@@ -145,6 +158,41 @@ ACTS: Final = (
         "Knobs",
     ),
     Act(
+        "checkup",
+        "k",
+        "k",
+        "check",
+        "Check the profile",
+        "Five questions before a launch: the memory it takes, and what would go wrong",
+        6,
+        "What is wrong",
+    ),
+    Act(
+        "trouble",
+        "w",
+        "w",
+        "what's wrong",
+        "Show what is wrong",
+        "Everything that was found about this launch, with every way out",
+        2,
+        "What is wrong",
+    ),
+    *(
+        Act(
+            f"fix({number})",
+            key,
+            key,
+            "",
+            f"Apply the {order} way out",
+            "Changes the profile as the banner says beside the letter, and starts the server",
+            0,
+            "What is wrong",
+        )
+        for number, (key, order) in enumerate(
+            zip(FIX_KEYS, ("first", "second", "third"), strict=True)
+        )
+    ),
+    Act(
         "compare",
         "c",
         "c",
@@ -152,7 +200,7 @@ ACTS: Final = (
         "Compare with another run",
         "Adds another run to the acceptance chart, a different one each time;"
         " enter on a row of the table does the same",
-        10,
+        12,
     ),
     Act(
         "conditional",
@@ -161,7 +209,7 @@ ACTS: Final = (
         "cond",
         "Conditional or unconditional acceptance",
         "Unconditional: accepted at this position. Conditional: given that the one before was",
-        11,
+        13,
     ),
     Act(
         "view",
@@ -170,7 +218,7 @@ ACTS: Final = (
         "view",
         "Next view",
         "On a small terminal: speed, acceptance or machine in one place",
-        7,
+        8,
     ),
     Act(
         "log",
@@ -179,7 +227,7 @@ ACTS: Final = (
         "log",
         "Show the server's log",
         "The end of the log, followed as it grows",
-        9,
+        10,
     ),
     Act("help", "question_mark,f1", "?", "help", "Help", "What the keys and signs mean", 3),
     Act("quit", "q", "q", "quit", "Quit", "Asks first while a measurement is under way", 1),

@@ -6,6 +6,7 @@ A tone is words for a Look to resolve, such as ``muted`` or ``good bold``. There
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -134,3 +135,14 @@ def wrap(text: str, width: int, lines: int) -> list[str]:
     if rest:
         out.append(shorten(" ".join(rest), width))
     return out
+
+
+def flow(items: Iterable[Line], width: int) -> list[Line]:
+    """Put items three blanks apart, on as many lines of ``width`` cells as they need."""
+    rows: list[Line] = []
+    for item in items:
+        if rows and rows[-1].width + 3 + item.width <= width:
+            rows[-1].add("   ").extend(item)
+        else:
+            rows.append(Line().extend(item.fit(width)))
+    return rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from spectui.domain.speculation import TYPES, Draft, Knob, Number, Speculation
+from spectui.domain.speculation import INERT, OFF, TYPES, Draft, Knob, Number, Speculation
+from spectui.tui.words import plural
 
 MAX_TYPED = 8
 """Longer numbers are beyond every knob."""
@@ -106,6 +107,36 @@ class Pending:
             typed=typed,
             touched=True,
         )
+
+
+def silent(speculation: Speculation) -> tuple[str, ...]:
+    """Return, for each type, which knobs of other types do nothing to it and what does instead."""
+    general = [knob.label for knob in TYPES["draft-simple"].knobs]
+    listed = f"{', '.join(general[:-1])} and {general[-1]}"
+    found = []
+    for kind in speculation.kinds:
+        if kind.drafts_with_model or kind.id == OFF:
+            continue
+        length = kind.length_knob
+        if length is None:
+            found.append(f"no knob acts on {kind.id}: it drafts {kind.fixed_length} tokens at most")
+        elif length.label in general:
+            found.append(f"{kind.id} has an {length.label} of its own, apart from draft models'")
+        else:
+            told = f"{listed} have no effect on {kind.id}; its length is {length.label}"
+            found.append(told)
+        table = kind.id.replace("-", "_")
+        found += [why for key, why in INERT.items() if key.startswith(f"{table}.")]
+    return tuple(found)
+
+
+def together(speculation: Speculation) -> str:
+    """Return the types in the order in which they are asked, and how long a draft can get."""
+    order = ", then ".join(kind.id for kind in speculation.kinds)
+    length = speculation.draft_length
+    if length is None:
+        return order
+    return f"{order}: at most {plural(length, 'token')} a draft"
 
 
 def _length_row(speculation: Speculation) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from spectui.domain.findings import Fix
 from spectui.domain.phases import ALIVE, UP, Phase
 from spectui.domain.samples import Snapshot
 from spectui.domain.speculation import Speculation
 from spectui.domain.text import clean, duration
 from spectui.tui.reading import busy
+from spectui.tui.words import plural
 
 LONG_START: Final = 10.0
 """Seconds that a start may take without a question before it."""
@@ -60,6 +62,25 @@ def baseline(snapshot: Snapshot, start: float | None) -> Plan:
     return _plan(snapshot, "baseline", what, start, "stop it and measure")
 
 
+def adopting(snapshot: Snapshot, fix: Fix, start: float | None) -> Plan:
+    """Return the question before a fix is applied: what it ends, and what it takes out of sight."""
+    name = clean(fix.label, limit=80)
+    setting_only = all(path.startswith("speculation.") for path, _ in fix.changes)
+    steps = "restarts" if snapshot.phase in ALIVE else "starts"
+    what = f"This changes the profile ({name}) and {steps} the server with it."
+    kept = sum(1 for run in snapshot.runs if run.requests)
+    if kept and not setting_only:
+        what += (
+            f" A changed profile is measured anew: {plural(kept, 'run')} of before"
+            f" {'stays' if kept == 1 else 'stay'} in the record, out of this table."
+        )
+        cost = _cost(snapshot, start)
+        under_way = f"{_under_way(snapshot)} " if busy(snapshot) else ""
+        return Plan("change the profile", f"{under_way}{what}{cost}", "change it")
+    plan = _plan(snapshot, "change the profile", what, start, "stop it and change it", length=False)
+    return plan if busy(snapshot) or not plan.question else replace(plan, yes="change it")
+
+
 def stopping(snapshot: Snapshot) -> Plan:
     """Return the question before the server is stopped."""
     if not busy(snapshot):
@@ -81,14 +102,28 @@ def export(snapshot: Snapshot) -> str:
     return f"Writes a profile with {clean(run.arm.name, limit=60)}, and what was measured."
 
 
-def _plan(snapshot: Snapshot, title: str, what: str, start: float | None, yes: str) -> Plan:
-    slow = start is not None and start > LONG_START and snapshot.phase in ALIVE
-    cost = f" The last start took {duration(start)}." if start and slow else ""
+def _plan(
+    snapshot: Snapshot,
+    title: str,
+    what: str,
+    start: float | None,
+    yes: str,
+    *,
+    length: bool = True,
+) -> Plan:
+    cost = _cost(snapshot, start)
+    took = _length(snapshot) if length else ""
     if busy(snapshot):
-        return Plan(title, f"{_under_way(snapshot)} {what}{cost}{_length(snapshot)}", yes)
-    if slow:
-        return Plan(title, f"{what}{cost}{_length(snapshot)}", "measure")
+        return Plan(title, f"{_under_way(snapshot)} {what}{cost}{took}", yes)
+    if cost:
+        return Plan(title, f"{what}{cost}{took}", "measure")
     return Plan()
+
+
+def _cost(snapshot: Snapshot, start: float | None) -> str:
+    """Return how long the last start took, where that was long and the server is to restart."""
+    slow = start is not None and start > LONG_START and snapshot.phase in ALIVE
+    return f" The last start took {duration(start)}." if start and slow else ""
 
 
 def _length(snapshot: Snapshot) -> str:

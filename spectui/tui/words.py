@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spectui.domain.comparison import Estimate
+from spectui.domain.memory import gib as gib_of
 from spectui.domain.samples import Snapshot, SourceStatus
 from spectui.domain.text import clean, duration
 
@@ -28,6 +31,35 @@ def gib(size: float) -> str:
     """Return bytes in GiB, without the unit."""
     value = size / 2**30
     return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
+def memory(count: int) -> str:
+    """Return bytes of memory: ``5.61 GiB``, and below one of these ``380 MiB``."""
+    if count >= 2**30:
+        return gib_of(count)
+    value = count / 2**20
+    return f"{value:.1f} MiB" if 0 < value < 9.95 else f"{value:.0f} MiB"
+
+
+def size(count: int) -> str:
+    """Return a file's bytes as model pages give them: ``372 MB``, ``4.4 GB``."""
+    return _scaled(count, ("B", "kB", "MB", "GB", "TB"))
+
+
+def count(parameters: int) -> str:
+    """Return a count of parameters: ``135 M``, ``7.6 B``."""
+    return _scaled(parameters, ("", "K", "M", "B", "T"))
+
+
+def _scaled(value: float, units: Sequence[str]) -> str:
+    if not value:
+        return NONE
+    at = 0
+    # 999.6 would be written as 1000
+    while value >= 999.5 and at < len(units) - 1:
+        value, at = value / 1000, at + 1
+    text = f"{value:.1f}" if at and value < 9.95 else f"{value:.0f}"
+    return f"{text} {units[at]}".rstrip()
 
 
 def number(value: float) -> str:

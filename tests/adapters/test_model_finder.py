@@ -278,3 +278,11 @@ def test_a_file_that_vanishes_between_listing_and_comparing_is_no_draft(tmp_path
     found = survey(target, catalogue)
     assert not found.fitting
     assert "cannot be read any more" in found.unfit[0].why_not
+
+
+def test_a_survey_tells_where_was_looked_and_what_could_not_be_read(tmp_path):
+    target = read_model(write_model(tmp_path / "target.gguf"))
+    (tmp_path / "broken.gguf").write_text("no model", encoding="utf-8")
+    found = survey(target, found_in(tmp_path))
+    assert [Path(one.path).name for one in found.broken] == ["broken.gguf"]
+    assert [folder.path for folder in found.searched] == [str(tmp_path)]

@@ -30,7 +30,12 @@ class FakeControls:
         self.failure: SpectuiError | None = None
         self.open: list[Future[Any]] = []
         self.found = Preflight((), ())
-        self.surveyed = Survey(ModelFacts(""), (), (), Suggestion("ngram-simple", "", "no draft"))
+        self.surveyed = Survey(
+            ModelFacts("target.gguf", mtp_layers=1),
+            (),
+            (),
+            Suggestion("draft-mtp", "", "the model has 1 MTP layer"),
+        )
 
     @property
     def snapshot(self) -> Snapshot:

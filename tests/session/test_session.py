@@ -345,6 +345,9 @@ def test_a_port_in_use_is_refused(bench, tmp_path):
         with pytest.raises(SpectuiError, match=str(port)):
             session.launch(simple(4)).result(10)
     assert session.snapshot.phase is Phase.FAILED
+    [found] = session.snapshot.findings
+    assert found.code == "port-in-use"
+    assert found.fixes[0].changes == (("server.port", None),)
 
 
 def test_a_server_that_neither_answers_nor_moves_is_given_up(bench):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from spectui.domain.acceptance import Acceptance
 from spectui.domain.comparison import answer, compare
+from spectui.domain.findings import Finding, Fix, Severity
 from spectui.domain.phases import Phase
 from spectui.domain.runs import Arm, Request, Run, summarise
 from spectui.domain.samples import (
@@ -315,3 +316,60 @@ def cut_short() -> Snapshot:
         short.append(replace(one, acceptance=replace(acceptance, drafted=drafted)))
     second = replace(second, requests=tuple(short))
     return told(up(idle(at=(second.ended or 0) + 2), second.arm.speculation), [first, second])
+
+
+MISMATCH = Finding(
+    "vocab-mismatch",
+    Severity.BLOCKER,
+    "ready, but not speculating: token 271 of the draft's vocabulary is not the target's, so"
+    " llama-server has loaded the draft model and does not use it",
+    "take a drafter of the same family; `spectui models --target` lists the fitting ones",
+    (
+        Fix("draft from repeats of the text", (("speculation.type", "ngram-mod"),)),
+        Fix("leave the draft model out", (("models.draft", None),)),
+    ),
+)
+OTHER_FLAGS = Finding(
+    "other-types",
+    Severity.WARNING,
+    "the server drafts with ngram-mod, not draft-simple",
+    "look in server.args and llama.cpp's config file for what changes it",
+)
+SHORT = Finding(
+    "short-drafts",
+    Severity.HINT,
+    "drafts are 2.1 tokens long on average, 8 are allowed: p_min ends them",
+    "turning n_max up changes nothing; turn p_min",
+)
+NO_PORT = Finding(
+    "port-in-use",
+    Severity.BLOCKER,
+    "port 8080 is taken by another program",
+    "stop it, or take another port",
+    (Fix("use a free port", (("server.port", None),)),),
+)
+
+
+def troubled(*findings: Finding) -> Snapshot:
+    """Return a living server that does not do what was asked for."""
+    return replace(done(), findings=findings or (MISMATCH, OTHER_FLAGS, SHORT))
+
+
+def refused() -> Snapshot:
+    """Return a start that failed for a known reason."""
+    return idle(
+        phase=Phase.FAILED,
+        reason="the server did not start (exit status 1): port 8080 is taken by another program",
+        findings=(NO_PORT,),
+        log=LOG,
+    )
+
+
+EVERY_NGRAM = Speculation.of(
+    "ngram-simple,ngram-map-k,ngram-map-k4v,ngram-mod,ngram-cache,draft-simple", {"n_max": 4}
+)
+
+
+def combined(speculation: Speculation = EVERY_NGRAM) -> Snapshot:
+    """Return a setting of several types, running."""
+    return replace(up(idle(), speculation), speculation=speculation)

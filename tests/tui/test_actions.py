@@ -244,6 +244,9 @@ async def test_types_that_need_a_draft_model_cannot_be_chosen_without_one(face):
         assert "needs a draft model" in f.text
         assert "models.draft" in f.text
         await f.press("home", "down", "enter")
+        assert isinstance(f.app.screen, Types)  # draft-simple is refused
+        assert "✗ draft-simple: needs a draft model" in f.text
+        await f.press("down", "enter")
         assert f.dashboard.pending.speculation.type == "draft-mtp"
 
 

@@ -23,6 +23,8 @@ SCENES = {
     "unverified": scenes.unverified,
     "stale": scenes.stale,
     "cut short": scenes.cut_short,
+    "troubled": scenes.troubled,
+    "several types": scenes.combined,
 }
 SIZES = [(120, 36), (80, 24), (60, 18), (200, 60), (120, 20), (70, 60)]
 

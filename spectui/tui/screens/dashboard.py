@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from textual import events
@@ -17,6 +18,8 @@ from textual.widgets import Static
 
 from spectui.domain.attached import WHY_NOT
 from spectui.domain.errors import SpectuiError
+from spectui.domain.findings import Fix
+from spectui.domain.pairing import Survey
 from spectui.domain.phases import ALIVE
 from spectui.domain.samples import Snapshot
 from spectui.session.controls import Controls
@@ -24,13 +27,17 @@ from spectui.tui import attached, keys, plans, reading
 from spectui.tui.bridge import Ended, follow
 from spectui.tui.look import Look
 from spectui.tui.pending import Pending
+from spectui.tui.screens.checkup import Checkup
 from spectui.tui.screens.confirm import Confirm
+from spectui.tui.screens.drafters import Drafters
 from spectui.tui.screens.export import Export
 from spectui.tui.screens.help import Help
 from spectui.tui.screens.log import LogScreen
+from spectui.tui.screens.trouble import Trouble
 from spectui.tui.screens.types import Types
 from spectui.tui.size import MIN_HEIGHT, MIN_WIDTH
 from spectui.tui.widgets.answer import AnswerPanel
+from spectui.tui.widgets.banner import Banner
 from spectui.tui.widgets.decay import DecayPanel
 from spectui.tui.widgets.keysbar import KeysBar
 from spectui.tui.widgets.knobs import Knobs
@@ -76,12 +83,14 @@ class Dashboard(Screen[None]):
         self._controls = controls
         self._starts = plans.StartTimes()
         self._stopped = False
+        self._survey: Survey | None = None
 
     def compose(self) -> ComposeResult:
         """Yield the panels; CSS decides which of them are shown at which size."""
         seen = (Dashboard.snapshot, Dashboard.look)
         yield StatusLine(id="status").data_bind(*seen)
         yield AnswerPanel(id="answer").data_bind(*seen)
+        yield Banner(id="banner").data_bind(*seen)
         with Horizontal(id="charts"):
             yield SpeedPanel(id="speed").data_bind(*seen)
             yield DecayPanel(id="decay").data_bind(*seen, Dashboard.against, Dashboard.conditional)
@@ -123,7 +132,8 @@ class Dashboard(Screen[None]):
         event.stop()
         if event.error:
             # what a person has stopped is no failure, though the job ends with an error
-            self._tell(event.error, "information" if self._stopped else "error")
+            stopped = self._stopped and event.then is None
+            self._tell(event.error, "information" if stopped else "error")
         if event.then is not None:
             event.then(event.result, event.error)
 
@@ -181,9 +191,28 @@ class Dashboard(Screen[None]):
             if kind is not None:
                 self.pending = self.pending.with_type(kind)
 
-        self.app.push_screen(
-            Types(self.pending.speculation.type, has_draft=self.snapshot.has_draft), chosen
+        screen = Types(
+            self.pending.speculation,
+            self._controls.check,
+            self.look,
+            self.snapshot.draft,
+            self._survey,
         )
+        self.app.push_screen(screen, chosen)
+        # reading headers takes the processor's time: not from a measurement
+        if self._survey is None and not reading.busy(self.snapshot):
+            self._look_at_models(screen)
+
+    def _look_at_models(self, screen: Types) -> None:
+        """Find out what the models allow; the dialogue is told when that is known."""
+
+        def found(result: object, error: str) -> None:
+            if not error and isinstance(result, Survey):
+                self._survey = result
+                if screen.is_attached:
+                    screen.know(result)
+
+        follow(self._controls.survey(), screen, found)
 
     # what a person does: jobs
 
@@ -239,6 +268,68 @@ class Dashboard(Screen[None]):
         if self._barred():
             return
         self.app.push_screen(Export(self._controls, plans.export(self.snapshot), self.look.glyphs))
+
+    # what a person does: what is wrong
+
+    def action_fix(self, number: int) -> None:
+        """Apply a way out of the banner's."""
+        worst = next(iter(self.snapshot.findings), None)
+        if worst is None or number >= len(worst.fixes):
+            return
+        self.adopt(worst.fixes[number])
+
+    def action_trouble(self) -> None:
+        """Show all that is wrong."""
+        if not self.snapshot.findings:
+            self._tell("nothing is wrong with this launch; k checks the profile", "information")
+            return
+
+        def chosen(fix: Fix | None) -> None:
+            if fix is not None:
+                self.adopt(fix)
+
+        self.app.push_screen(Trouble(self.look), chosen)
+
+    def action_checkup(self) -> None:
+        """Check the profile before a launch."""
+        if not self._barred():
+            self.app.push_screen(Checkup(self._controls.preflight, self.adopt))
+
+    def action_drafters(self) -> None:
+        """Show what can draft for the target."""
+        if not self._barred():
+            screen = Drafters(self._controls.survey, self.adopt, self._survey, self._surveyed)
+            self.app.push_screen(screen)
+
+    def _surveyed(self, found: Survey) -> None:
+        """Remember what was found: reading hundreds of headers takes a while."""
+        self._survey = found
+
+    def adopt(
+        self,
+        fix: Fix,
+        begun: Callable[[], None] | None = None,
+        ended: Callable[[str], None] | None = None,
+    ) -> None:
+        """Apply a fix, after a question where it ends something or takes it out of sight."""
+        if self._barred():
+            return
+
+        def job() -> Future[None]:
+            # what was told of the launch before is over; so is what the knobs were turned to
+            self.app.clear_notifications()
+            self.pending = replace(self.pending, touched=False, typed=None)
+            if begun is not None:
+                begun()
+            return self._controls.adopt(fix)
+
+        def over(_result: object, error: str) -> None:
+            if ended is not None:
+                ended(error)
+
+        # the session itself ends what is under way
+        plan = plans.adopting(self.snapshot, fix, self._starts.longest)
+        self._ask(plan, job, over, ends=True)
 
     def action_quit(self) -> None:
         """Quit; ask once while something is under way."""
@@ -305,14 +396,16 @@ class Dashboard(Screen[None]):
         self.pending = self.pending.settle()
         return True
 
-    def _ask(self, plan: plans.Plan, job: Job, *, ends: bool = False) -> None:
+    def _ask(
+        self, plan: plans.Plan, job: Job, then: Then | None = None, *, ends: bool = False
+    ) -> None:
         """Do the job at once, or after a question where it interrupts or takes long.
 
         ``ends`` is for a job that itself ends the one under way.
         """
         begin = self._stop if ends else self._start
         if not plan.question:
-            begin(job)
+            begin(job, then)
             return
 
         def answered(agreed: bool | None) -> None:  # noqa: FBT001  # Textual's callback
@@ -322,7 +415,7 @@ class Dashboard(Screen[None]):
                 # a session at work refuses the next job: stop this one first
                 self._stop(self._controls.cancel, lambda _result, _error: self._start(job))
             else:
-                begin(job)
+                begin(job, then)
 
         self.app.push_screen(Confirm(plan.title, plan.question, plan.yes), answered)
 

@@ -12,6 +12,9 @@ from spectui.tui.line import Line, shorten, wrap
 from spectui.tui.reading import busy
 from spectui.tui.widgets.panel import Panel
 
+_ROOMY = 22
+"""Rows from which on a banner fits beside all of the answer."""
+
 _TONES = {
     Tone.GOOD: "good bold",
     Tone.BAD: "bad bold",
@@ -52,7 +55,9 @@ class AnswerPanel(Panel):
         if detail and self.snapshot.phase not in {Phase.FAILED, Phase.GONE}:
             # the domain puts three blanks between tasks: never break inside of one
             rows = _flow([clean(pair) for pair in detail.split("   ") if pair.strip()], width - 2)
-            return [Line("  ").add(row, "text") for row in rows]
+            # on the smallest screens the banner takes the place of the second line
+            tight = bool(self.snapshot.findings) and self.screen.size.height < _ROOMY
+            return [Line("  ").add(row, "text") for row in rows[: 1 if tight else 2]]
         return [self._hint()]
 
     def _hint(self) -> Line:
@@ -64,7 +69,9 @@ class AnswerPanel(Panel):
         if snapshot.phase in {Phase.FAILED, Phase.GONE}:
             reason = clean(snapshot.reason, limit=300) or "the server gave no reason; see its log"
             word = "the server failed" if snapshot.phase is Phase.FAILED else "the server is gone"
-            return Line(f"{self.look.glyphs.bad} {word}: {reason}", "bad").add(
+            # the banner below says why, and what to do
+            told = "" if snapshot.findings else f": {reason}"
+            return Line(f"{self.look.glyphs.bad} {word}{told}", "bad").add(
                 "  l log", "accent", "screen.log"
             )
         unfit = next((run.unverified for run in reversed(snapshot.runs) if run.unverified), "")

@@ -27,6 +27,8 @@ class KeysBar(Panel):
             return False
         if act.action == "cancel":
             return busy(self.snapshot)
+        if act.action == "trouble":
+            return bool(self.snapshot.findings)
         if act.action == "view":
             return self.screen.has_class("-narrow") or self.screen.has_class("-short")
         return True

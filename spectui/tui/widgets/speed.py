@@ -66,7 +66,8 @@ class SpeedPanel(Panel):
         if phase in {Phase.FAILED, Phase.GONE}:
             reason = clean(snapshot.reason, limit=200) or "see the log"
             word = "failed" if phase is Phase.FAILED else "is gone"
-            said = wrap(f"{self.look.glyphs.bad} the server {word}: {reason}", width, 4)
+            told = "" if snapshot.findings else f": {reason}"
+            said = wrap(f"{self.look.glyphs.bad} the server {word}{told}", width, 4)
             log = Line("l", "accent bold", "screen.log").add(" shows its log, ", "muted")
             start = Line("s", "accent bold", "screen.server").add(" starts it again", "muted")
             return [Line(), *(Line(text, "bad") for text in said), log.extend(start)]
