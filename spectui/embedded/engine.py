@@ -120,7 +120,7 @@ def serve(parsed: Parsed) -> int:
 def _why_not(parsed: Parsed) -> str:
     model, draft = parsed.last("model.path"), parsed.last("speculative.draft.mparams.path")
     also = f", draft model '{draft}'" if draft else ""
-    return f"error: the server did not start (model '{model}'{also}); the log above says why"
+    return f"error: the server did not start (model '{model}'{also}); the log says why"
 
 
 def _wait_for_signal() -> None:
