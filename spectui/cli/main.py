@@ -41,6 +41,8 @@ _EPILOG = """\
 examples:
   spectui demo                                    the dashboard on a small model, no profile needed
   spectui my.toml                                 the dashboard on your profile
+  spectui import -o my.toml -- llama-server -m big.gguf -md small.gguf
+  spectui doctor my.toml                          what would go wrong
   spectui measure my.toml --arms speculation.n_max=1,4,8
   spectui export -o tuned.toml                    the best setting of the last measurement
 """

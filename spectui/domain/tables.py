@@ -41,8 +41,10 @@ class Reader:
     def text(self, key: str, default: str = "") -> str:
         """Return a text that is not blank."""
         value = self.table.get(key, default)
-        if not isinstance(value, str) or (key in self.table and not value.strip()):
+        if not isinstance(value, str):
             raise self.fail(key, "a text")
+        if key in self.table and not value.strip():
+            raise self.fail(key, "a text with something in it; leave the key out for none")
         if "\0" in value:
             raise self.fail(key, "a text without NUL")
         return value

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import fake_help
 import pytest
 
@@ -44,6 +46,26 @@ def test_each_dialect_is_told_from_its_help():
     )  # fmt: skip
     assert "suffix" in (IK.types or ())
     assert OLD.types is None
+
+
+@pytest.mark.parametrize(
+    ("build", "name", "types"),
+    [
+        ("b9093", "flags of May 2026", 6),
+        ("b10434", "today's flags", 11),
+        ("b11434", "today's flags", 11),
+    ],
+)
+def test_the_help_of_real_builds(build, name, types):
+    words = dialect((Path(__file__).parent / "help_texts" / f"{build}-help.txt").read_text("utf-8"))
+    assert words.name == name
+    assert len(words.types or ()) == types
+    assert "--draft-max" in words.removed
+    expected = ["-md", "d.gguf", "--spec-draft-n-max", "4", "--spec-draft-n-min", "0"]
+    if words.lists:
+        expected = ["--spec-type", "draft-simple", *expected]
+    assert spoken("draft-simple", {"n_max": 4}, words)[: len(expected)] == expected
+    assert spoken(OFF, words=words) == ["--spec-type", "none"]
 
 
 def test_a_text_without_flags_is_no_help():
