@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from spectui.cli.columns import terminal_width
 from spectui.domain.errors import SpectuiError, UsageError
 from spectui.domain.failures import Diagnosis, Examiner
 from spectui.domain.text import clean
 
 _CHUNK = 1 << 16
 _LONGEST = 1 << 14  # bytes of a line that are kept; the rest of a longer one is passed over
-_WIDTH = 96
+_WIDTH = 96  # columns, where the terminal is not narrower
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +125,7 @@ def _for_people(found: Diagnosis | None, *, empty: bool) -> str:
 def _block(name: str, text: str) -> str:
     return textwrap.fill(
         clean(text, limit=1000),
-        _WIDTH,
+        min(_WIDTH, terminal_width() or _WIDTH),
         initial_indent=f"{name:5} ",
         subsequent_indent=" " * 6,
         break_long_words=False,

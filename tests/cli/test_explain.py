@@ -34,6 +34,13 @@ def test_people_are_told_what_happened_where_it_says_so_and_what_to_do(explain):
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_a_narrow_terminal_breaks_no_word_and_no_line_twice(explain, monkeypatch):
+    monkeypatch.setattr("spectui.cli.explain.terminal_width", lambda: 60)
+    _, out, _ = explain(CAPTURES / "b11434-fail-old-draft-max.txt")
+    assert max(map(len, out.splitlines())) <= 60
+    assert "--spec-ngram-mod-n-max" in out
+
+
 def test_programs_get_exactly_five_fields(explain):
     status, out, err = explain(CAPTURES / "b11434-fail-missing-draft.txt", "--json")
     assert (status, err) == (0, "")

@@ -140,6 +140,14 @@ def code(*lines, status=None):
     return found and found.code
 
 
+def public(path):
+    """Return what a public report's text has on top of it, the class and exit status; the text."""
+    source, expected, *lines = lines_of(path)
+    assert re.match(r"# https://github\.com/\S+/(issues|pull)/\d+$", source)
+    name, status = re.fullmatch(r"# class: ([\w-]+)(?:, exit: (-?\d+))?", expected).groups()
+    return name, int(status) if status else None, lines
+
+
 @pytest.mark.parametrize(
     "path", sorted(CAPTURES.glob("*-fail-*")), ids=lambda path: path.stem.replace("-fail-", ":")
 )
@@ -194,12 +202,69 @@ def test_a_log_with_nothing_wrong_tells_of_nothing(path):
 
 @pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.stem)
 def test_texts_of_public_reports(path):
-    source, expected, *lines = lines_of(path)
-    assert re.match(r"# https://github\.com/\S+/(issues|pull)/\d+$", source)
-    name, status = re.fullmatch(r"# class: ([\w-]+)(?:, exit: (-?\d+))?", expected).groups()
-    found = diagnose(lines, int(status) if status else None)
-    assert found is not None
-    assert found.code == name
+    name, status, lines = public(path)
+    assert code(*lines, status=status) == name
+
+
+def test_an_assertion_with_a_trained_draft_is_blamed_on_it_only_where_sizes_do_not_fit():
+    command = "args: -m t.gguf -md d.gguf --spec-type draft-eagle3"
+    up = "0.58.099.454 I common_specu: adding speculative implementation 'draft-eagle3'"
+    failed = "/src/ggml.c:2273: GGML_ASSERT({}) failed"
+    assert code(command, up, failed.format("ggml_can_repeat(b, a)")) == "draft-wrong-kind"
+    assert code(command, up, failed.format("src_ss[0].axis != SPLIT_AXIS_1")) == "assertion"
+
+
+@pytest.mark.parametrize("stem", ["permission-2024", "permission-library"])
+def test_the_file_that_may_not_be_read_is_named(stem):
+    _, _, lines = public(TEXTS / "public" / f"{stem}.txt")
+    assert re.search(r"the file /\S+(?:gguf|so) may not be read", diagnose(lines).what)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("llama_model_load: error loading model: it is Tuesday", "it is Tuesday"),
+        ("E srv load_model: failed to load model, 'm.gguf'", "'m.gguf'"),
+        ("main: error: unable to load model", "unable to load model"),
+    ],
+)
+def test_a_server_that_gives_up_for_a_reason_nobody_knows_has_failed(line, shown):
+    found = diagnose([line])
+    assert found.code == "unknown"
+    assert shown in found.line
+    assert code(line, UP) is None
+
+
+SAID = "CUDA error: out of memory, exit status 137, error: invalid argument: --x"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f'0.01.362.033 D Parsed message: {{"role":"assistant","content":"{SAID}"}}'],
+        [f'srv log_server_r: request:  {{"messages":[{{"content":"{SAID}, Invalid API Key"}}]}}'],
+        [f'VERB [log_server_request] request: {{"prompt":"{SAID}"}}'],
+        [f'srv send: data stream, to_send: data: {{"content":"{SAID}"}}'],
+        ["0.01.000.000 D chat: prompt='Why", SAID, "failed to load model", "?'"],
+        ["0.01.000.000 D slot: next token: 198 '", SAID],
+    ],
+)
+def test_what_people_and_models_write_is_no_failure(lines):
+    assert code(START, UP, *lines) is None
+
+
+def test_after_what_people_write_the_server_is_heard_again():
+    lines = [START, UP, "0.01.000.000 D chat: prompt='Why", "failed to load model"]
+    assert code(*lines, "/src/ggml.c:1: GGML_ASSERT(x) failed") == "assertion"
+    assert code(*lines, "0.02.000.000 E CUDA error: out of memory") == "out-of-memory-gpu"
+    refused = 'srv log_server_r: response: {"error":{"message":"Invalid API Key"}}'
+    assert code(START, UP, refused) == "api-key-rejected"
+
+
+def test_a_build_without_loadable_backends_says_so_of_each_and_runs():
+    # https://github.com/ggml-org/llama.cpp/issues/23469
+    line = "E load_backend: failed to find ggml_backend_init in build/libggml-cpu.so"
+    assert code(START, line, line.replace("cpu", "cuda")) is None
 
 
 def test_there_are_many_public_texts_and_they_cover_every_kind_of_gpu():
@@ -269,6 +334,9 @@ def test_further_texts(name, line):
         (126, "not-executable"),
         (127, "library-missing"),
         (3221225477, "segfault"),
+        (-1073741819, "segfault"),
+        (3221225785, "library-missing"),
+        (-1073741795, "illegal-instruction"),
         (1, "unknown"),
         (0, None),
         (-15, None),
@@ -290,6 +358,7 @@ def test_an_exit_status_that_the_log_does_not_explain(status, name):
     [
         ("exit: -11", -11),
         ("exit status 139", 139),
+        ("runner has terminated: exit status 0xc0000005", 0xC0000005),
         ("llama-1 exited with code 137", 137),
         ("[WARN] <qwen> ExitError >> exit status 134, exit code: 134", 134),
         ("llama.service: Main process exited, code=killed, status=9/KILL", -9),
@@ -463,8 +532,9 @@ def test_no_key_of_a_command_line_is_shown():
 
 
 def test_sentences_are_filled_in_and_short_enough_to_read():
-    for path in (*PUBLIC, *CAPTURES.glob("*-fail-*")):
-        found = diagnose(lines_of(path))
+    found_all = [diagnose(lines, status) for _, status, lines in map(public, PUBLIC)]
+    found_all += [diagnose(lines_of(path)) for path in CAPTURES.glob("*-fail-*")]
+    for found in found_all:
         assert found is not None
         for sentence in (found.what, found.advice):
             assert "{" not in sentence
@@ -505,7 +575,7 @@ def test_any_bytes_are_read_and_hostile_text_is_shown_harmless():
     [
         *("error ", "failed to open ", "draft model ", "/a.cpp:1: ", "exec ", "n_ctx_seq (", "'"),
         *("CUDA error at ", '{"msg":', "tensor '", "synthetic acceptance ", "\x1b[31m", "a: b"),
-        *("[1] | ", "failed to load ", "llama-server -"),
+        *("[1] | ", "failed to load ", "llama-server -", "llama-server ", "prompt", "request: "),
     ],
 )
 def test_no_line_takes_long(bait):

@@ -56,7 +56,7 @@ _UNSAID = {
     "flag": "an option",
     "successor": "what `llama-server --help` names",
     "host": "its address",
-    "port": "the one it was given",
+    "port": "as given",
     "file": "of that name",
     "architecture": "of this file",
     "tensor": "a tensor",

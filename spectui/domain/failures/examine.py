@@ -11,6 +11,7 @@ from spectui.domain.failures.diagnosis import ECHOES, Diagnosis, around, worded
 from spectui.domain.failures.kinds import FailureClass
 from spectui.domain.failures.lines import Line, read_line
 from spectui.domain.failures.running import REJECTED, UNKNOWN, UNUSED, ZERO_LENGTH
+from spectui.domain.failures.starting import CRASH
 from spectui.domain.failures.table import BY_NAME, CLASSES
 from spectui.domain.text import clean
 
@@ -22,7 +23,8 @@ _HINT = re.compile(
     r"error|fail|not |n't|nvalid|nknown|ssert|bort|kill|llegal|emory|enied|issing|equires|magic"
     r"|version|mode|nauth|xce|fault|sig|SIG|exec|ibrary|nable|ermin|no |wrong|ddress|ost|tensor"
     r"|dll|draft|n_ctx|bad|annot|is a dir|must|ggml_|context|spec|Xid|hang|sage|nsupported"
-    r"|ERROR|rror|CUDA|[Bb]us|loating|split|is version|NVRM|CLIP|/metrics|Kill|space|No such",
+    r"|ERROR|rror|CUDA|[Bb]us|loating|split|is version|NVRM|CLIP|/metrics|Kill|space|No such"
+    r"|orrupt",
 )
 """A line without any of these matches no pattern of the table."""
 
@@ -36,6 +38,15 @@ _ECHO = re.compile(
     r"fit_params: encountered an error|failed to measure|failed to mlock|is normal during memory"
 )
 _ERROR = re.compile(r"\berror\b|\bfailed\b", re.IGNORECASE)
+_GAVE_UP = re.compile(r"exiting due to|error loading model|(?:failed|unable) to load model")
+_QUOTED = re.compile(
+    r"(?:request|response|message|to_send|prompt|input)\w{0,20}: {0,3}(?:data: )?"
+    r"(?!\{\"error\")[\"'{\[]"
+)
+"""What people or the model wrote, as a verbose server logs it: none of it is the server's word."""
+
+_MISFIT = re.compile(r"ggml_can_|get_sub_batch")
+"""In an assertion: a draft whose sizes or tokens are not the target's."""
 _ON_INFO = tuple(
     known
     for known in CLASSES
@@ -83,7 +94,7 @@ _EXITS = tuple(
         r"^exit(?:ed)?(?: status| code)?[:=] *(-?\d{1,10})\b",
         r"^exit: still running; after SIGTERM (-?\d{1,3})",
         r"exited with (?:code|status) (-?\d{1,10})",
-        r"exit (?:status|code)[ =:]{1,3}(-?\d{1,10})\b",
+        r"(?:exit (?:status|code)[ =:]{1,3}|no longer running: )(-?\d{1,10}|0xc[\da-f]{7})\b",
         r"process exited, code=exited, status=(\d{1,3})",
         r"^Exited \((\d{1,3})\)",
     )
@@ -134,6 +145,7 @@ class Examiner:
         self._in_header = bool(arguments)
         self._header_exit: int | None = None
         self._harmless: set[str] = set()
+        self._in_debug = False
 
     def feed(self, raw: str) -> None:
         """Take the next line, with or without its line break."""
@@ -145,11 +157,25 @@ class Examiner:
             self._now, self._command = _Start(), command
             self._in_header, self._header_exit = True, None
             return
+        if self._is_quoted(line):
+            return
         self._notice_start(line)
         self._notice_exit(text)
         self._notice_facts(line)
         self._match(line)
         self._now.last = text
+
+    def _is_quoted(self, line: Line) -> bool:
+        """Whether the line is what people or the model wrote, in a log that shows it.
+
+        A text of several lines goes on without stamps; there only a crash is taken for one.
+        """
+        if line.stamp is not None:
+            self._in_debug = line.level == "D"
+        elif self._in_debug and not line.level:
+            self._match_any(line.text, CRASH)
+            return True
+        return line.level in {"", "D"} and _QUOTED.search(line.text) is not None
 
     def _notice_start(self, line: Line) -> None:
         now = self._now
@@ -182,7 +208,7 @@ class Examiner:
         self._now = _Start(found={} if self._now.markers else kept)
 
     def _notice_exit(self, text: str) -> None:
-        if "xit" not in text and "code=" not in text:
+        if "xit" not in text and "code=" not in text and "no longer" not in text:
             return
         signalled = _SIGNALLED.search(text)
         if signalled:
@@ -193,15 +219,16 @@ class Examiner:
         found = next((m for p in _EXITS if (m := p.search(text))), None)
         if found is None:
             return
+        code = int(found.group(1), 0)
         if self._in_header and not self._now.markers:
-            self._header_exit = int(found.group(1))
+            self._header_exit = code
         else:
-            self._now.exit = int(found.group(1))
+            self._now.exit = code
 
     def _notice_facts(self, line: Line) -> None:
         now, text = self._now, line.text
         if not line.child and any(words in text for words in _READY):
-            now.ready = True
+            now.ready, now.gave_up = True, False
             now.first_error = ""
             for name in [name for name, hit in now.found.items() if hit[0].loading]:
                 del now.found[name]
@@ -239,9 +266,9 @@ class Examiner:
             return
         if _ECHO.search(text) and "ctx_other" not in text:
             return
-        if "exiting due to" in text:
+        if _GAVE_UP.search(text):
             self._now.gave_up = True
-        elif not self._now.first_error and (line.level == "E" or _ERROR.search(text)):
+        if not self._now.first_error and (line.level == "E" or _ERROR.search(text)):
             self._now.first_error = text
         shape = "" if _TELLING_NUMBER.search(text) else text.translate(_DIGITS)
         if shape not in self._harmless and not self._match_any(text, CLASSES):
@@ -322,6 +349,8 @@ class Examiner:
         trained = now.trained or (command.trained if command else "")
         # what a draft does that was made for another target, or for another type
         broken = found.get("assertion") or found.get("drafting-failed")
+        if broken and broken[0].name == "assertion" and not _MISFIT.search(broken[1]):
+            broken = None
         if trained and broken and not (command and command.joins_drafts):
             wrong = BY_NAME["draft-wrong-kind"]
             found.setdefault(wrong.name, (wrong, broken[1], {"kind": trained}))

@@ -47,6 +47,11 @@ class FailureClass:
     remedies: tuple[Remedy, ...] = field(default=())
 
 
+def windows(*codes: int) -> tuple[int, ...]:
+    """Return the exit statuses for codes of Windows, which come unsigned or as 32 bits signed."""
+    return (*codes, *(code - (1 << 32) for code in codes))
+
+
 _CAPITALS = re.compile(r"\\.|\(\?P|[A-Z]")
 
 

@@ -41,7 +41,8 @@ LOADING: tuple[FailureClass, ...] = (
             rf"unable to allocate (?P<buffer>{_GPU}) buffer",
             r"unable to allocate backend buffer",
             rf"failed to allocate (?P<buffer>{_GPU}) buffer of size (?P<bytes>\d{{1,20}})",
-            r"ggml_metal\w{0,60}: error: failed to allocate buffer",
+            r"ggml_metal\w{0,60}: error: (?:failed to allocate buffer|buffer is nil)",
+            r"not enough memory for command submission",  # of Mesa's RADV; then the device is lost
         ),
         "the GPU has too little free memory for the weights, the KV cache and the work buffers of"
         " both models",
@@ -62,6 +63,7 @@ LOADING: tuple[FailureClass, ...] = (
             r"failed to allocate (?P<buffer>[\w]{0,30}) ?buffer of size"
             r" (?P<bytes>\d{1,20})",
             r"unable to allocate (?P<buffer>\w{1,30}) buffer",
+            r"failed to allocate (?:compute (?:\w{2} )?buffers|buffer for \w{1,20} cache)",
             r"failed to allocate +[\d.]{1,20} MB",
             r"std::bad_alloc",
             r"cannot allocate memory",
@@ -125,7 +127,7 @@ LOADING: tuple[FailureClass, ...] = (
     ),
     FailureClass(
         "draft-load-failed",
-        patterns(rf"failed to load draft model(?:,? {_FILE})?"),
+        patterns(rf"failed to load draft model(?:,? {_FILE})?", r"failed to create draft context"),
         "the draft model {file} could not be loaded",
         "look at the reason above that line and at the path of the draft; the target alone runs"
         " without it",
@@ -171,6 +173,13 @@ LOADING: tuple[FailureClass, ...] = (
         loading=True,
     ),
     FailureClass(
+        "model-part",
+        patterns(r"illegal split file.{0,600}must be loaded with the first split"),
+        "the file is not the first part of its model",
+        "name the first part, the one with -00001-of- in its name; the others are found beside it",
+        loading=True,
+    ),
+    FailureClass(
         "model-truncated",
         patterns(
             r"data is not within the file bounds",
@@ -179,7 +188,8 @@ LOADING: tuple[FailureClass, ...] = (
             r"GGUF file version \d{1,10} is extremely large",
             r"string length \d{1,20} exceeds (?:remaining|maximum)",
             r"unexpectedly reached end of file",
-            r"failed to load GGUF split|invalid split count|illegal split file",
+            r"failed to load GGUF split|invalid split (?:count|file)|key \S{1,120} in GGUF split",
+            r"found tensors with invalid data",
             r"\d{1,6} tensors expected but \d{1,6} found",
             r"tensor '[^']{1,120}' has invalid data",
         ),
@@ -198,6 +208,7 @@ LOADING: tuple[FailureClass, ...] = (
             r"is a directory",
             r"(?:array )?key not found in model: (?P<key>\S{1,120})",
             r"key '?\S{1,120} has (?:wrong|invalid)",
+            r"error loading model (?:hyperparameters|vocabulary)",
             r"cannot find tokenizer",
             r"number of (?:tensors|key value pairs) is -?\d{1,20} but must be",
             r"tensor '[^']{1,120}' (?:has invalid|has offset|of type|is duplicated)",
@@ -211,10 +222,12 @@ LOADING: tuple[FailureClass, ...] = (
     FailureClass(
         "permission-denied",
         patterns(
-            rf"failed to open (?:GGUF file )?(?:{_FILE}|\S{{0,400}}).{{0,20}}permission denied",
+            rf"failed to open (?:GGUF file )?{_FILE}.{{0,20}}permission denied",
+            r"failed to open (?P<file>\S{1,400}): permission denied",
+            r"permission denied \[(?P<file>\S{1,300})\]",
             r"permission denied",
         ),
-        "{file} may not be read by the user that runs the server",
+        "the file {file} may not be read by the user that runs the server",
         "correct its permissions, or those of the folders above it; in a container, mount it"
         " readable",
         loading=True,
@@ -228,6 +241,26 @@ LOADING: tuple[FailureClass, ...] = (
         ),
         "there is no file {file}",
         "correct the path of the model; in a container it is the path inside",
+        loading=True,
+    ),
+    FailureClass(
+        "backend-missing",
+        patterns(r"no CPU backend found", r"no backends are loaded"),
+        "llama-server has nothing to compute with: it found no library of a backend, libggml-cpu"
+        " or another",
+        "leave the files libggml-* (ggml-*.dll) in the program's folder, or take a build for this"
+        " processor",
+        loading=True,
+    ),
+    FailureClass(
+        "template-invalid",
+        patterns(
+            r"chat template parsing error",
+            r"the supplied chat template is not supported",
+            r"failed to parse chat template",
+        ),
+        "the chat template, the model's own or the one given, cannot be used",
+        "give another with --chat-template (chatml fits most), or update llama.cpp",
         loading=True,
     ),
     FailureClass(

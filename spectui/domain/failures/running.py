@@ -35,7 +35,11 @@ RUNNING: tuple[FailureClass, ...] = (
     ),
     FailureClass(
         "drafting-failed",
-        patterns(r"failed to process speculative batch"),
+        patterns(
+            r"failed to process speculative batch",
+            r"llama_process\(ctx_dft\).{0,40} failed",
+            r"failed to decode draft batch",
+        ),
         "requests fail because drafting does: two types share one draft context, or the draft does"
         " not belong to its type",
         "keep one type with a draft model, and give it a draft of its own kind",
@@ -86,6 +90,8 @@ RUNNING: tuple[FailureClass, ...] = (
             r" \((?P<context>\d{1,10})",
             r"exceeds the available context size|exceed_context_size_error",
             r"context size has been exceeded",
+            r"input \((?P<tokens>\d{1,10}) tokens\) is larger than the max context size"
+            r" \((?P<context>\d{1,10})",
         ),
         "a request is longer than the context that the server gives each slot",
         "start the server with a larger -c or fewer slots (-np 1), or send shorter prompts",
@@ -115,6 +121,8 @@ RUNNING: tuple[FailureClass, ...] = (
             r"ggml_(?:cuda|hip|vulkan|sycl|metal)_init: failed to init",
             r"failed to load \S{0,300}ggml-(?:cuda|hip|vulkan|sycl|metal)",
             r"compiled without (?:GPU support|support for GPU offload)",
+            r"no device of requested type|_DEVICE_NOT_FOUND",
+            r"SPLIT_MODE_TENSOR needs >= 1 devices|invalid value for main_gpu",
         ),
         "llama-server found no GPU that it can use, so everything runs on the CPU",
         "take a build for this GPU and look at its driver; in a container, pass the GPU through",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spectui.domain.failures.kinds import FailureClass, Remedy, patterns
+from spectui.domain.failures.kinds import FailureClass, Remedy, patterns, windows
 
 START: tuple[FailureClass, ...] = (
     FailureClass(
@@ -17,7 +17,8 @@ START: tuple[FailureClass, ...] = (
         "install the package with that library, add its folder to LD_LIBRARY_PATH, or take a build"
         " made for this system; libcuda.so.1 comes with the NVIDIA driver, in a container with"
         " --gpus all",
-        exits=(127, -1073741515, 3221225781),
+        # of Windows: no such library, no such function in it, its start failed
+        exits=(127, *windows(0xC0000135, 0xC0000139, 0xC0000142)),
         first=True,
     ),
     FailureClass(
@@ -33,6 +34,7 @@ START: tuple[FailureClass, ...] = (
             r"no such file or directory: \S{0,300}llama-server",
             r"unknown command:? \S{0,300}llama-server",
             r"FileNotFoundError: \[Errno 2\]",
+            r"^.{0,600}llama-server.{0,3000}no such file or directory \(os error 2\)",
         ),
         "there is no program of that name",
         "give the whole path of llama-server, and look whether it is there",
@@ -41,11 +43,13 @@ START: tuple[FailureClass, ...] = (
     FailureClass(
         "not-executable",
         patterns(
-            r"exec format error",
+            r"exec format error|bad CPU type in executable",
+            r"is an incompatible architecture \(have",
             r"cannot execute(?: binary file|: required file)",
             r"not a valid Win32 application",
             r"OSError: \[Errno 8\]",
             r"PermissionError: \[Errno 13\].{0,200}llama",
+            r"^.{0,600}llama-server.{0,3000}permission denied \(os error 13\)",
             r"(?:sh: |exec:? ).{0,300}permission denied",
             r"^\S{0,300}llama-server: Permission denied",
         ),
@@ -80,10 +84,10 @@ START: tuple[FailureClass, ...] = (
             r"error while handling (?P<kind>argument|environment variable) \"(?P<flag>[^\"]{1,100})"
             r"\": (?P<reason>.{1,200})",
             r"error: unknown value for (?P<flag>-[\w-]{1,60}): (?P<reason>.{1,200})",
+            r"(?P<reason>unknown speculative type: \S{1,80})",
             r"error: invalid parameter for argument: (?P<flag>\S{1,100})",
             r"error: invalid value for (?:argument )?(?P<flag>\S{1,100})",
             r"error: --(?P<flag>model) is required",
-            r"error: the supplied chat template is not supported",
         ),
         "the value of {flag} is not one that llama-server takes",
         "correct it; the usage printed below the error lists what is allowed, and a flag without"
@@ -119,11 +123,12 @@ CRASH: tuple[FailureClass, ...] = (
             r"terminate called|libc\+\+abi: terminating",
             r"^Aborted\b|\bAborted(?: +\(core dumped\)|$)|signal: abort",
             r"assertion .{0,200} failed",
+            r"^(?:(?:free|malloc|realloc|munmap_chunk)\(\): |corrupted size vs|double free or)",
         ),
         "llama-server stopped itself: a check of its own failed",
         "search llama.cpp's issues for that line; a newer build, another type or draft, or fewer"
         " options often avoid it",
-        exits=(-6, 134, 3, -1073740791, 3221226505),
+        exits=(-6, 134, 3, *windows(0xC0000409)),
         remedies=(Remedy.NO_SPECULATION,),
     ),
     FailureClass(
@@ -131,7 +136,7 @@ CRASH: tuple[FailureClass, ...] = (
         patterns(r"illegal instruction", r"invalid opcode", r"\bSIGILL\b|signal=ILL\b"),
         "the program uses instructions that this processor does not have",
         "take or build llama.cpp for this processor (GGML_NATIVE=OFF, no AVX-512 or AVX2)",
-        exits=(-4, 132, -1073741795, 3221225501),
+        exits=(-4, 132, *windows(0xC000001D)),
     ),
     FailureClass(
         "segfault",
@@ -139,7 +144,7 @@ CRASH: tuple[FailureClass, ...] = (
         "llama-server crashed with an invalid memory access",
         "try without speculation and with a newer build; if only this setting crashes, report it to"
         " llama.cpp",
-        exits=(-11, 139, -1073741819, 3221225477),
+        exits=(-11, 139, *windows(0xC0000005)),
         remedies=(Remedy.NO_SPECULATION,),
     ),
     FailureClass(
