@@ -31,11 +31,20 @@ from spectui.adapters.llama_json import (
     parse_running,
     parse_slot,
     rows_of,
+    said,
 )
 from spectui.adapters.prometheus import parse_metrics, server_of
 from spectui.domain.acceptance import Counters
 from spectui.domain.address import Access
-from spectui.domain.attached import Found, LateError, NotLoadedError, Offer, Props, ServerKind
+from spectui.domain.attached import (
+    IN_MEMORY,
+    Found,
+    LateError,
+    NotLoadedError,
+    Offer,
+    Props,
+    ServerKind,
+)
 from spectui.domain.errors import RequestError, SourceAbsentError
 from spectui.domain.runs import Prompt
 from spectui.domain.samples import Slot
@@ -47,7 +56,6 @@ _SLOTS = 5.0
 _SILENCE = 600.0  # longest wait for the next piece of an answer: a long prompt on a slow machine
 _LARGEST = 16 << 20  # bytes of an answer that are read; /slots of a busy server has some 100 kB
 
-_HERE = frozenset({"loaded", "ready", "sleeping"})
 _COMING = frozenset({"loading", "starting", "downloading"})
 _KEY = frozenset({401, 403})
 
@@ -115,7 +123,8 @@ class LlamaClient:
         """Read /metrics."""
         answer = await self._ask("/metrics", _METRICS)
         self.began = answer.began
-        return parse_metrics(answer.text)
+        # the others have one model each, whatever they call it
+        return parse_metrics(answer.text, "" if self._kind.has_slots else self._model)
 
     async def slots(self) -> tuple[Slot, ...]:
         """Read /slots. Raises SourceAbsentError where there is no such thing."""
@@ -123,7 +132,7 @@ class LlamaClient:
             raise SourceAbsentError(f"{self._kind} has no slots")
         data = self._json((await self._ask("/slots", _SLOTS)).text)
         rows = data if isinstance(data, list) else []
-        return tuple(slot for row in rows if (slot := parse_slot(row)) is not None)
+        return tuple(slot for row in rows if (slot := parse_slot(row, self._access)) is not None)
 
     async def props(self) -> Props:
         """Read /props, which neither wakes a sleeping server nor keeps it awake."""
@@ -153,9 +162,8 @@ class LlamaClient:
             return Found(ServerKind.LLAMA, model, problem=problem)
         data = mapping(self._lenient(props)) if props.ok else {}
         if data.get("role") == "router":
-            return await self._look_behind(
-                ServerKind.ROUTER, model, parse_props(data, Access()).build
-            )
+            build = parse_props(data, self._access).build
+            return await self._look_behind(ServerKind.ROUTER, model, build)
         if {"default_generation_settings", "total_slots", "build_info"} & data.keys():
             read = parse_props(data, self._access)
             return Found(ServerKind.LLAMA, read.model, read.build)
@@ -277,7 +285,7 @@ class LlamaClient:
         else:
             offers = {offer.name: offer.state for offer in await self.models()}
             state = offers.get(self._model, "unknown to the server")
-        if state in _HERE:
+        if state in IN_MEMORY:
             return True
         if state in _COMING:
             return False
@@ -317,28 +325,28 @@ class LlamaClient:
     # -- what came back --------------------------------------------------------------------------
 
     def _clean(self, text: str, limit: int = 300) -> str:
-        return self._access.hide(clean(self._access.hide(text), limit=limit))
+        return said(text, self._access, limit)
 
     def _unreachable(self, error: Exception) -> RequestError:
         """Return what a failure of the connection means.
 
         A RuntimeError means that the client was closed, since its server is gone.
         """
-        said = self._clean(str(error) or type(error).__name__, 120)
+        words = self._clean(str(error) or type(error).__name__, 120)
         if isinstance(error, httpx.TimeoutException | TimeoutError):
             return LateError("the server did not answer in time")
         if isinstance(error, httpx.ConnectError):
-            if "CERTIFICATE_VERIFY_FAILED" in said:
+            if "CERTIFICATE_VERIFY_FAILED" in words:
                 return RequestError(
                     "the server's certificate is not trusted",
                     "name its authority's file in SSL_CERT_FILE",
                 )
-            if "SSL" in said:
+            if "SSL" in words:
                 return RequestError("the server does not speak TLS there", "try http://")
-            if any(word in said for word in ("not known", "resolution", "No address", "nodename")):
+            if any(word in words for word in ("not known", "resolution", "No address", "nodename")):
                 return RequestError("there is no machine of that name")
             return RequestError("the server does not accept connections")
-        return RequestError("the connection broke", said)
+        return RequestError("the connection broke", words)
 
     def _check(self, answer: _Answer) -> None:
         """Raise RequestError for anything but success."""

@@ -54,14 +54,25 @@ def rows_of(data: object) -> list[object]:
     return rows if isinstance(rows, list) else []
 
 
+def said(value: object, access: Access, limit: int = 200) -> str:
+    """Return a text that a server sent, as it may be shown: one line, without secrets.
+
+    They are hidden first, so that the limit cannot cut one in two, and once more afterwards, since
+    a control character may have stood in the middle of one.
+    """
+    return access.hide(clean(access.hide(str(value or "")), limit=limit))
+
+
 def parse_offers(data: object, access: Access) -> tuple[Offer, ...]:
-    """Read a list of models; a router tells the state of each."""
+    """Read a list of models; a router tells the state of each, and its other names."""
     found = []
     for row in map(mapping, rows_of(data)):
-        name = access.hide(clean(str(row.get("id") or ""), limit=200))
-        state = mapping(row.get("status")).get("value", "")
+        name = said(row.get("id"), access)
+        state = said(mapping(row.get("status")).get("value"), access, 40)
+        others = row.get("aliases")
+        aliases = tuple(said(one, access) for one in others) if isinstance(others, list) else ()
         if name:
-            found.append(Offer(name, clean(str(state), limit=40)))
+            found.append(Offer(name, state, aliases))
     return tuple(found)
 
 
@@ -70,8 +81,8 @@ def parse_running(data: object, access: Access) -> dict[str, str]:
     rows = mapping(data).get("running")
     found = {}
     for row in map(mapping, rows if isinstance(rows, list) else []):
-        name, state = (clean(str(row.get(key) or ""), limit=200) for key in ("model", "state"))
-        found[access.hide(name)] = state or "ready"  # early versions list what is ready only
+        # early versions list what is ready only
+        found[said(row.get("model"), access)] = said(row.get("state"), access, 40) or "ready"
     return found
 
 
@@ -79,22 +90,20 @@ def parse_props(data: object, access: Access) -> Props:
     """Read /props, of any build."""
     read = mapping(data)
     params = mapping(mapping(read.get("default_generation_settings")).get("params"))
-
-    def text(value: object, limit: int) -> str:
-        return access.hide(clean(str(value or ""), limit=limit))
-
-    path = text(read.get("model_path"), 400)
-    name = text(read.get("model_alias"), 200) or path.replace("\\", "/").rpartition("/")[2]
+    path = said(read.get("model_path"), access, 400)
+    alias = said(read.get("model_alias"), access, 400)
+    # a server without an alias repeats the path: a folder of somebody's disk is no name
+    name = alias if alias and alias != path else path.replace("\\", "/").rpartition("/")[2]
     return Props(
-        build=text(read.get("build_info"), 80),
+        build=said(read.get("build_info"), access, 80),
         model=name,
-        types=_types(params),
+        types=_types(params, access),
         sleeping=read.get("is_sleeping") is True,
     )
 
 
-def _types(params: Mapping[str, object]) -> tuple[str, ...]:
-    names = clean(str(params.get("speculative.types") or ""), limit=300).split(",")
+def _types(params: Mapping[str, object], access: Access) -> tuple[str, ...]:
+    names = said(params.get("speculative.types"), access, 300).split(",")
     return tuple(name for name in map(str.strip, names) if name and name != "none")
 
 
@@ -136,7 +145,7 @@ def _timings(data: object) -> Timings | None:
     )
 
 
-def parse_slot(row: object) -> Slot | None:
+def parse_slot(row: object, access: Access) -> Slot | None:
     """Read one row of /slots, None where it makes no sense."""
     if not isinstance(row, Mapping):
         return None
@@ -145,13 +154,15 @@ def parse_slot(row: object) -> Slot | None:
         next_token = next_token[0] if next_token else {}
     decoded = next_token.get("n_decoded", 0) if isinstance(next_token, Mapping) else 0
     ids = row.get("id"), row.get("id_task", -1)
+    speculative = row.get("speculative")
     if not all(isinstance(value, int) for value in (*ids, decoded)):
         return None
     return Slot(
         id=int(ids[0] or 0),
         task=int(ids[1] or 0),
-        busy=bool(row.get("is_processing")),
-        speculative=bool(row.get("speculative")),
+        # builds before November 2024, and ik_llama.cpp, number the states: 0 is idle
+        busy=bool(row.get("is_processing", row.get("state"))),
+        speculative=speculative if isinstance(speculative, bool) else None,
         decoded=int(decoded),
-        types=_types(mapping(row.get("params"))),
+        types=_types(mapping(row.get("params")), access),
     )

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from typing import Final
 
 from spectui.adapters.program import child_environment
@@ -16,13 +17,16 @@ _PATIENCE: Final = 30.0  # s: a build for GPUs loads its drivers before it print
 _MOST: Final = 4 << 20  # bytes of it that are looked at
 
 
-def printed(program: str, flag: str) -> tuple[str, int | None]:
+def printed(
+    program: str, flag: str, variables: Mapping[str, str] | None = None
+) -> tuple[str, int | None]:
     """Return what ``program`` prints on both outputs, and its exit status.
 
+    ``variables`` are set besides those of spectui's own environment.
     Negative is a signal, None that it had to be killed. Only its first 4 MB are read. Raises
     EngineError where it cannot be started at all.
     """
-    environment, _ = child_environment(os.environ)
+    environment, _ = child_environment({**os.environ, **(variables or {})})
     # into a file, not a pipe: a program that prints without end must not fill our memory
     with tempfile.TemporaryFile() as output:
         try:

@@ -43,7 +43,11 @@ _FIELDS = {
 _SGLANG = "sglang"
 _SGLANG_REQUESTS = "num_requests"
 _SGLANG_LIVE = "realtime_tokens"  # moves while a request runs; generation_tokens at its end
+_SGLANG_LENGTH = "spec_accept_length"
+_SGLANG_OWN = frozenset({_SGLANG_REQUESTS, _SGLANG_LENGTH})
 _PER_POSITION = "spec_decode_num_accepted_tokens_per_pos"
+
+_Sample = tuple[str, str, str, str]
 
 _LINE = re.compile(
     r"(llamacpp|vllm|sglang):(\w{1,100})"
@@ -55,28 +59,31 @@ _LINE = re.compile(
 )
 _DECODING = re.compile(r'(?:^|,)[ \t]*mode="decode"')
 _POSITION = re.compile(r'(?:^|,)[ \t]*position="([0-9]{1,6})"')
+_MODEL = re.compile(r'(?:^|,)[ \t]*model_name="((?:[^"\\]|\\.)*)"')
+_RANK = re.compile(r'(?:^|,)[ \t]*(?:tp|pp|moe_ep)_rank="[^"]*"')
 
 
-def parse_metrics(text: str) -> Counters:
+def parse_metrics(text: str, model: str = "") -> Counters:
     """Read the counters of one page of /metrics.
 
     A counter that is not there, or whose value makes no sense, is None. Series that differ in
-    their labels (vLLM's engines) are added up. Positions may come in any order; one that is
-    missing in between counts 0. Nothing is raised, whatever ``text`` is.
+    their labels (vLLM's engines) are added up; of several models only ``model`` counts, where the
+    page knows it. Positions may come in any order; one that is missing in between counts 0.
+    Nothing is raised, whatever ``text`` is.
     """
     totals: dict[str, dict[str, float]] = {}
     positions: dict[int, dict[str, int]] = {}
     sglang: dict[str, dict[str, float]] = {}
-    for prefix, name, labels, value in _samples(text):
+    for prefix, name, labels, value in _of_model(list(_samples(text)), model):
         if name == _PER_POSITION:
             found = _POSITION.search(labels)
             if found and (at := int(found[1])) < MAX_POSITIONS:
                 positions.setdefault(at, {})[labels] = _whole(value)
         elif name in _FIELDS:
-            # a series printed twice has its last value, not the sum
-            totals.setdefault(_FIELDS[name], {})[labels] = float(value)
-        elif prefix == _SGLANG and (name == _SGLANG_REQUESTS or _DECODING.search(labels)):
-            sglang.setdefault(name, {})[labels] = float(value)
+            _take(totals.setdefault(_FIELDS[name], {}), prefix, labels, float(value))
+        elif prefix == _SGLANG and (name in _SGLANG_OWN or _DECODING.search(labels)):
+            _take(sglang.setdefault(name, {}), prefix, labels, float(value))
+    said = sglang.pop(_SGLANG_LENGTH, {}).values()  # of each replica: no sum
     sums = {field: math.fsum(series.values()) for field, series in totals.items()}
     _derive(sums, {name: math.fsum(series.values()) for name, series in sglang.items()})
     in_flight = sums.pop("in_flight", None)
@@ -85,7 +92,31 @@ def parse_metrics(text: str) -> Counters:
         **sums,
         accepted_at=tuple(sum(positions.get(i, {}).values()) for i in range(length)),
         requests_in_flight=None if in_flight is None else round(in_flight),
+        said_length=math.fsum(said) / len(said) if any(said) else None,
     )
+
+
+def _of_model(samples: list[_Sample], model: str) -> list[_Sample]:
+    """Return the samples of ``model`` and those of none, or all where none is of ``model``."""
+    if not model:
+        return samples
+    names = [found[1] if (found := _MODEL.search(labels)) else "" for _, _, labels, _ in samples]
+    wanted = model.replace("\\", "\\\\").replace('"', '\\"')
+    if wanted not in names:
+        return samples
+    return [one for one, name in zip(samples, names, strict=True) if name in {"", wanted}]
+
+
+def _take(series: dict[str, float], prefix: str, labels: str, value: float) -> None:
+    """Take a value; a series that is printed twice has its last one, not the sum.
+
+    With ``--enable-metrics-for-all-schedulers`` every rank of one SGLang replica prints what all of
+    them do together.
+    """
+    if prefix == _SGLANG:
+        labels = _RANK.sub("", labels).removeprefix(",")
+        value = max(value, series.get(labels, value))
+    series[labels] = value
 
 
 def _derive(sums: dict[str, float], sglang: dict[str, float]) -> None:
@@ -103,7 +134,7 @@ def server_of(text: str) -> str:
     return next((prefix for prefix, *_ in _samples(text)), "")
 
 
-def _samples(text: str) -> Iterator[tuple[str, str, str, str]]:
+def _samples(text: str) -> Iterator[_Sample]:
     """Yield (prefix, name without ``_total``, labels, value) of every line that can be read."""
     page = text
     if len(text) > MAX_PAGE:

@@ -19,7 +19,7 @@ from spectui.cli.options import add_look, positive
 from spectui.cli.watched import lines, read, watched_report
 from spectui.cli.watching import build_watching
 from spectui.domain.address import Address, Secret, parse_address
-from spectui.domain.attached import Found, Offer
+from spectui.domain.attached import IN_MEMORY, Found, Offer
 from spectui.domain.errors import RequestError, SpectuiError, UsageError
 from spectui.domain.phases import UP
 from spectui.domain.text import clean
@@ -106,22 +106,27 @@ def _look(address: Address, key: Secret, model: str) -> Found:
         fix = "is it running, and is the port right?" if error.status is None else ""
         what = f"{clean(address.url, limit=200)}: {error.what}"
         raise SpectuiError(what, error.fix or fix) from None
-    return replace(found, model=_choice(found, model)) if found.kind.has_models else found
+    return replace(found, model=_choice(found, model))
 
 
 def _choice(found: Found, model: str) -> str:
-    """Return the model to watch; the only one there is needs no name."""
-    names = [offer.name for offer in found.models]
-    if model in names:
-        return model
-    if not model and len(names) == 1:
-        return names[0]
-    listed = ", ".join(map(_named, found.models)) or "none"
+    """Return the model to watch. The only one, or the only one in memory, needs no name."""
+    offers = found.models or ((Offer(found.model),) if found.model else ())
+    if not found.kind.has_models and (not model or not offers):
+        return found.model
+    if not found.models and found.kind.has_models:
+        raise UsageError(f"{found.kind} has no models", "is its configuration the one you mean?")
+    for offer in offers:
+        if model and model in {offer.name, *offer.aliases}:
+            return offer.name
+    listed = clean(", ".join(map(_named, offers)), limit=1000)
     if model:
-        raise UsageError(
-            f"{found.kind} has no model {clean(model, limit=80)}", f"it has: {clean(listed)}"
-        )
-    raise UsageError(f"{found.kind} has several models", f"name one with --model: {clean(listed)}")
+        raise UsageError(f"{found.kind} has no model {clean(model, limit=80)}", f"it has: {listed}")
+    here = [offer.name for offer in offers if offer.state in IN_MEMORY]
+    for names in ([offer.name for offer in offers], here):
+        if len(names) == 1:
+            return names[0]
+    raise UsageError(f"{found.kind} has several models", f"name one with --model: {listed}")
 
 
 def _named(offer: Offer) -> str:

@@ -10,6 +10,9 @@ from spectui.domain.text import clean
 
 Json = dict[str, object]
 
+_PHASES = {"starting": "not reached yet", "failed": "not reached"}
+"""Words for phases that mean something else where nothing was started."""
+
 
 def read(snapshot: Snapshot) -> bool:
     """Whether there is something to print: each source has been asked, or the server is away."""
@@ -24,9 +27,10 @@ def read(snapshot: Snapshot) -> bool:
 def watched_report(snapshot: Snapshot, seconds: float | None, *, version: str) -> Json:
     """Return what was seen in ``seconds``, or since the server's start where that is None.
 
-    Speeds in tok/s, rates 0 to 1, null where it is not known. ``tps`` is what was in flight, all
-    requests together, as a mean over the time in which there was something; ``decode_tps`` is by
-    requests that have ended, each on its own.
+    Speeds in tok/s, rates 0 to 1, null where it is not known. ``requests`` is the least that it can
+    have been: short ones pass between two readings. ``tps`` is what was in flight, all requests
+    together, as a mean over the time in which there was something; ``decode_tps`` is by requests
+    that have ended, each on its own.
     """
     attached = snapshot.attached
     assert attached is not None  # noqa: S101 - only a watched server is reported
@@ -51,6 +55,7 @@ def watched_report(snapshot: Snapshot, seconds: float | None, *, version: str) -
         "tps": sum(rates) / len(rates) if since and rates else None,
         "decode_tps": newest.decode_tps if since else None,
         **_acceptance(newest.acceptance if since else attached.totals),
+        "said_acceptance_length": attached.said_length,
         "missing": list(attached.missing),
     }
 
@@ -81,7 +86,7 @@ def lines(report: Json) -> list[str]:
         report["kind"],
         report["model"],
         report["build"],
-        report["phase"],
+        _PHASES.get(str(report["phase"]), report["phase"]),
         speculation[report["speculating"]],  # type: ignore[index]  # true, false or null
         f"({', '.join(types)})" if isinstance(types, list) and types else "",
     ]
@@ -89,13 +94,18 @@ def lines(report: Json) -> list[str]:
     when = "since the server's start"
     if report["seconds"] is not None:
         when = f"in {report['seconds']:.0f} s"
-        requests = "" if report["requests"] is None else f" from {report['requests']} requests"
-        found.append(_line("tokens", f"{report['tokens']} {when}{requests}"))
+        requests = f" from at least {_count(report)}" if report["requests"] else ""
+        found.append(_line("tokens", f"{report['tokens'] or 'none'} {when}{requests}"))
     for key, name in (("tps", "in flight"), ("decode_tps", "decode speed")):
         if report[key] is not None:
             found.append(_line(name, f"{report[key]:.1f} tok/s"))
     if report["drafts"]:
         found.extend(_accepted(report, when))
+    elif report["said_acceptance_length"] is not None:
+        own = f"{report['said_acceptance_length']:.2f} a step, says the server of its last steps"
+        found.append(_line("accepted", own))
+    elif report["speculating"] and not report["missing"]:
+        found.append(_line("accepted", f"nothing was drafted {when}"))
     missing = report["missing"]
     found.extend(_line("missing", text) for text in (missing if isinstance(missing, list) else []))
     return [clean(line, limit=400) for line in found]
@@ -111,6 +121,10 @@ def _accepted(report: Json, when: str) -> list[str]:
             _line("by position", " ".join(f"{rate * 100:.0f}" for rate in positions) + " %")
         )
     return told
+
+
+def _count(report: Json) -> str:
+    return "1 request" if report["requests"] == 1 else f"{report['requests']} requests"
 
 
 def _line(name: str, text: str) -> str:

@@ -17,6 +17,7 @@ from spectui.domain.attached import WHY_NOT, Found, ServerKind
 from spectui.domain.errors import SourceAbsentError, UsageError
 from spectui.domain.profile import Profile
 from spectui.domain.samples import Gpu, Host, Snapshot
+from spectui.session.attached import Pace
 from spectui.session.ports import ServerProcess
 from spectui.session.session import Outside
 from spectui.session.watch import Watched, Watching
@@ -31,11 +32,13 @@ def build_watching(
     *,
     limit: int | None = None,
     folder: Path | None = None,
+    pace: Pace | None = None,
 ) -> Watching:
     """Return a Session that watches ``found`` at ``address``, not yet started.
 
-    ``limit`` is the most prompts a task, where prompts are sent at all; ``folder`` where records
-    go. They are kept apart from those of profiles: there is no profile to export from them.
+    ``limit`` is the most prompts a task, where prompts are sent at all; ``pace`` is how often to
+    ask, ``folder`` where records go. They are kept apart from those of profiles: there is no
+    profile to export from them.
     """
     profile = Profile()
     prompts = workload(profile, limit).prompts
@@ -56,7 +59,7 @@ def build_watching(
         },
     )
     session = Watching(
-        Watched(client, address.url, found, has_key=bool(access.authorization)),
+        Watched(client, address.url, found, bool(access.authorization), pace or Pace()),
         profile=profile,
         prompts=prompts,
         outside=Outside(

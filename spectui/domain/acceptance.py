@@ -100,7 +100,8 @@ class Counters:
 
     None where the build does not print a counter. ``accepted_at`` is empty until the first
     speculative request has ended; ``predicted`` and ``requests_in_flight`` tell whether a
-    request has been added yet.
+    request has been added yet. ``said_length`` is no total: SGLang's own mean acceptance length
+    over its last steps.
     """
 
     predicted: float | None = None
@@ -112,6 +113,7 @@ class Counters:
     drafts: float | None = None
     accepted_at: tuple[int, ...] = ()
     requests_in_flight: int | None = None
+    said_length: float | None = None
 
     @property
     def speculative(self) -> bool:

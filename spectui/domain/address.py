@@ -10,7 +10,8 @@ import ipaddress
 import re
 from base64 import b64encode
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import NoReturn, Self
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from spectui.domain.errors import UsageError
 from spectui.domain.text import clean
@@ -21,12 +22,13 @@ DEFAULT_PORT = 8080
 _HOST = re.compile(r"[\w.-]+|\[[0-9A-Fa-f:.]+(?:%\w+)?\]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _ENDINGS = ("/v1/chat/completions", "/v1/models", "/v1", "/metrics", "/health", "/slots", "/props")
+_OURS = frozenset({"model", "autoload"})  # of a router; what spectui itself says in a query
 _HIDDEN = "…"
 _SHORTEST = 3  # characters; anything shorter is no secret, and would black out half a sentence
 
 
 class Secret:
-    """A text that must not be shown: only ``reveal`` gives it away, whatever prints it."""
+    """A text that must not be shown: only ``reveal`` gives it away, whatever prints or keeps it."""
 
     __slots__ = ("_value",)
 
@@ -39,11 +41,21 @@ class Secret:
         return self._value
 
     def hide(self, text: str) -> str:
-        """Return ``text`` with every occurrence of the secret blacked out."""
-        return text.replace(self._value, _HIDDEN) if len(self._value) >= _SHORTEST else text
+        """Return ``text`` with the secret blacked out, also as it stands in an address."""
+        if len(self._value) < _SHORTEST:
+            return text
+        for form in (self._value, quote(self._value, safe=""), quote_plus(self._value)):
+            text = text.replace(form, _HIDDEN)
+        return text
 
     def __bool__(self) -> bool:
         return bool(self._value)
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not written anywhere")
 
     def __repr__(self) -> str:
         return "Secret(…)" if self._value else "Secret()"
@@ -89,7 +101,7 @@ class Address:
     """A server's address without secrets: scheme, host, port, and a prefix of its paths.
 
     ``url`` has no slash at its end. ``model`` is the model that the address named, as llama-swap's
-    ``/upstream/NAME`` does. ``local`` tells whether it is this machine.
+    ``/upstream/NAME`` and a router's ``?model=NAME`` do. ``local``: it is this machine.
     """
 
     url: str
@@ -123,16 +135,15 @@ def parse_address(text: str) -> Address:
     if not scheme and port is None:
         port = DEFAULT_PORT
     path, model = _path(parts.path)
+    asked = parse_qsl(parts.query)
     user = unquote(parts.netloc.rpartition("@")[0])
     return Address(
         url=f"{parts.scheme.lower()}://{host}{f':{port}' if port else ''}{path}",
-        model=model,
+        model=model or dict(asked).get("model", ""),
         local=_is_local(host),
         access=Access(
             user=Secret(user if ":" in user or not user else f"{user}:"),
-            query=tuple(
-                (name, Secret(value)) for name, value in parse_qsl(parts.query) if name != "model"
-            ),
+            query=tuple((name, Secret(value)) for name, value in asked if name not in _OURS),
         ),
     )
 

@@ -41,12 +41,17 @@ class NotLoadedError(RequestError):
     """The model is known and not in memory; only a request for it would load it."""
 
 
+IN_MEMORY = frozenset({"loaded", "ready", "sleeping"})
+"""A router's and llama-swap's words for a model that answers without being loaded first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A model that a server offers. ``state`` is the server's word, such as loaded or ready."""
 
     name: str
     state: str = ""
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,8 @@ class Attachment:
 
     ``speculating`` and ``types`` are what the server itself says, None and empty where it does
     not; ``missing`` are sentences on what cannot be shown and why; ``totals`` is what was drafted
-    since the server started. ``why_not_measure`` is empty where prompts can be sent.
+    since the server started, and ``said_length`` its own word on its last steps, tokens each, None
+    where it has none. ``why_not_measure`` is empty where prompts can be sent.
     """
 
     kind: ServerKind
@@ -91,6 +97,7 @@ class Attachment:
     types: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     totals: Acceptance = field(default_factory=Acceptance)
+    said_length: float | None = None
     tps: float | None = None
     why_not_measure: str = ""
 
@@ -99,7 +106,8 @@ class Attachment:
 class Movement:
     """What two readings of the counters have between them: requests that ended.
 
-    ``requests`` is 0 where they cannot be told. ``tps`` is their decode speed, each request on its own, in tok/s; None where it is not known.
+    ``requests`` is 0 where they cannot be told, else the least that it can have been. ``tps`` is
+    their decode speed, each request on its own, in tok/s; None where it is not known.
     """
 
     tokens: int
@@ -113,6 +121,9 @@ class Tally:
     Counters of llama-server move when a request ends, so a movement is one or more whole requests.
     The first token of each comes out of its prompt and takes no decode time. vLLM and SGLang count
     tokens as they come: there, without ``whole``, no requests are counted.
+
+    A request that began and ended between two looks at the slots is counted with its neighbour, so
+    ``requests`` is the least that it can be.
     """
 
     def __init__(self, *, whole: bool = True) -> None:
@@ -151,14 +162,16 @@ class Tally:
         """Decode speed of the requests that ended, in tok/s, each request on its own."""
         return self._timed / self._seconds if self._seconds > 0 and self._timed > 0 else None
 
-    def restarted(self, counters: Counters, began: str) -> bool:
+    def restarted(self, counters: Counters, began: str, *, away: bool) -> bool:
         """Whether this reading is of a server that started after the reading before.
 
-        ``began`` is the server's own word on when it started, empty where it does not say.
+        ``began`` is the server's own word on when it started, empty where it does not say. It
+        changes as well when llama-server wakes from its sleep, and then its counters go on: so it
+        is believed only where the server was ``away`` in between.
         """
         if self._last is None:
             return False
-        return counters.fell_since(self._last) or bool(began and self._began != began)
+        return counters.fell_since(self._last) or (away and bool(began) and self._began != began)
 
     def successor(self) -> Tally:
         """Return a tally of the same server that counts from the newest reading on."""

@@ -32,17 +32,19 @@ class WatchClient(ServerClient, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often to ask whether the server is there, in seconds.
+    """How often to ask a server, in seconds.
 
-    ``soon`` while it loads, ``steady`` while it is up; while it is away, from ``soon`` to
-    ``rarely``, twice as long each time. It counts as away after two refusals, or ``silence``
-    without a word.
+    Whether it is there: ``soon`` while it loads, ``steady`` while it is up; while it is away, from
+    ``soon`` to ``rarely``, twice as long each time. It counts as away after two refusals, or
+    ``silence`` without a word. For its counters and its slots: every ``metrics`` and ``slots``.
     """
 
     soon: float = 0.5
     steady: float = 2.0
     rarely: float = 5.0
     silence: float = 60.0
+    metrics: float = 1.0
+    slots: float = 0.5
 
 
 class Attached:
@@ -55,13 +57,13 @@ class Attached:
         url: str,
         clock: Clock,
         changed: Callable[[], None],
-        pace: Pace | None = None,
+        pace: Pace,
     ) -> None:
         """``url`` is shown and recorded, and has no secret in it; ``changed``: the phase has."""
         self._talk = client
         self._clock = clock
         self._changed = changed
-        self._pace = pace or Pace()
+        self._pace = pace
         self._task: asyncio.Task[None] | None = None
         self._refusals = 0
         self._heard = clock()

@@ -97,6 +97,7 @@ class Sampler:
         self._tasks: list[asyncio.Task[None]] = []
         self._states = {s.name: SourceState(s.name) for s in (METRICS, SLOTS, GPU, HOST)}
         self._meter = SlotMeter()
+        self._speed = SLOTS.name  # the source that ``slot_tps`` comes from
         self.gpus: tuple[Gpu, ...] = ()
         self.host: Host | None = None
         self.counters: Counters | None = None
@@ -143,12 +144,7 @@ class Sampler:
             pause = source.interval
             reading = asyncio.ensure_future(read())
             try:
-                # wait_for of Python 3.11 can lose a cancellation; wait never does
-                _, late = await asyncio.wait({reading}, timeout=source.timeout)
-                if late:  # it goes on, it is only called slow
-                    since = f"no answer for {source.timeout:.0f} s"
-                    self._set(source, SourceStatus.SLOW, since)
-                await reading
+                await self._patiently(source, reading)
                 self._states[source.name] = SourceState(
                     source.name, SourceStatus.OK, read_at=self._clock()
                 )
@@ -175,6 +171,16 @@ class Sampler:
                 async with asyncio.timeout(pause):
                     await self._again.wait()
 
+    async def _patiently(self, source: Source, reading: asyncio.Future[None]) -> None:
+        """Wait for a reading; one that takes long goes on, it is only called slow."""
+        # wait_for of Python 3.11 can lose a cancellation; wait never does
+        _, late = await asyncio.wait({reading}, timeout=source.timeout)
+        if late:
+            self._set(source, SourceStatus.SLOW, f"no answer for {source.timeout:.0f} s")
+            if source.name == self._speed:
+                self.slot_tps = None  # what was read long ago is not shown as of now
+        await reading
+
     def answered(self, source: Source) -> None:
         """Take note that a source has been read."""
 
@@ -194,17 +200,17 @@ class Sampler:
 
     async def _read_slots(self) -> None:
         client = self._client()
-        if client is None or self._driving():
-            # our own stream tells more, and every request costs the server a little
-            self.slot_tps = None
-            raise NotNowError
-        self.slot_tps = None  # what is not read now is not shown as if it were
-        slots = await client.slots()
-        at = self._clock()
-        self.slots = slots
-        # while the prompt is being read nothing is decoded, and that is no speed of 0
-        decoding = {(s.id, s.task): s.decoded for s in slots if s.busy and s.decoded}
-        self.slot_tps = self._meter.feed(at, decoding)
+        tps = None  # what cannot be read is not shown as if it were
+        try:
+            if client is None or self._driving():
+                # our own stream tells more, and every request costs the server a little
+                raise NotNowError
+            self.slots = await client.slots()
+            # while the prompt is being read nothing is decoded, and that is no speed of 0
+            decoding = {(s.id, s.task): s.decoded for s in self.slots if s.busy and s.decoded}
+            tps = self._meter.feed(self._clock(), decoding)
+        finally:
+            self.slot_tps = tps
 
     async def _read_gpus(self) -> None:
         self.gpus = await on_daemon(self._gpus.read)

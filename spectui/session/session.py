@@ -368,12 +368,16 @@ class Session:
         last = self._clock()
         while True:
             now, tps = self._clock(), self._tps_now()
-            activity = self._measuring.activity
-            if tps is None and activity.doing is Doing.IDLE:
-                self._book.rest(now - max(last, activity.since))
+            if tps is None and self._at_rest(now):
+                self._book.rest(now - max(last, self._measuring.activity.since))
             last = now
             self._book.speed(now, tps)
             await asyncio.sleep(_BEAT)
+
+    def _at_rest(self, now: float) -> bool:
+        """Return whether nothing is done, so that the charts' time axis stands still."""
+        del now
+        return self._measuring.activity.doing is Doing.IDLE
 
     @property
     def _news_event(self) -> asyncio.Event:

@@ -7,17 +7,27 @@ only while /metrics tells that a request is under way, or where there is no /met
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from spectui.domain.attached import WHY_NOT, Attachment, Found, Movement, ServerKind, Tally
 from spectui.domain.comparison import Answer, Tone
 from spectui.domain.errors import RequestError, UsageError
+from spectui.domain.phases import UP, Phase
 from spectui.domain.profile import Profile
 from spectui.domain.runs import AS_IT_RUNS, WATCHED, Arm, Prompt, Run, Summary
-from spectui.domain.samples import Doing, Level, SettledPoint, Slot, Snapshot, SourceStatus
+from spectui.domain.samples import (
+    Doing,
+    Level,
+    SettledPoint,
+    Slot,
+    Snapshot,
+    SourceStatus,
+    speculates,
+)
 from spectui.domain.speculation import Speculation
 from spectui.session.attached import Attached, Pace, WatchClient
 from spectui.session.keeper import Keeper
@@ -25,9 +35,10 @@ from spectui.session.sampler import METRICS, SLOTS, NotNowError, Sampler, Source
 from spectui.session.session import Outside, Session
 from spectui.session.supervisor import Engine
 
-_METRICS = Source("metrics", 1.0, 5.0)
-_SLOTS = Source("slots", 0.5, 2.0)
+_Reading = tuple[float, float]
+
 _SETTLED = 1000
+_LINGER = 2.0  # s that the charts go on after the last request
 _NO_KEY = frozenset({401, 403})
 
 _LOST = {METRICS.name: "acceptance by position", SLOTS.name: "speed in flight"}
@@ -52,6 +63,7 @@ class WatchSampler(Sampler):
         driving: Callable[[], bool],
         kind: ServerKind,
         has_key: bool,
+        pace: Pace,
         moved: Callable[[WatchClient], None],
         seen: Callable[[Sequence[Slot]], bool],
         tell: Callable[[Level, str], None],
@@ -67,13 +79,15 @@ class WatchSampler(Sampler):
             client=client,
             pid=lambda: None,
             driving=driving,
-            metrics=_METRICS,
-            slots=_SLOTS,
+            metrics=replace(METRICS, interval=pace.metrics),
+            slots=replace(SLOTS, interval=pace.slots),
         )
         self._watch_client = client
         self._kind, self._has_key = kind, has_key
         self._moved, self._seen, self._tell = moved, seen, tell
-        self._rate: tuple[float, float] | None = None
+        self._rate: _Reading | None = None
+        if not kind.has_slots:
+            self._speed = METRICS.name
         self._locked: set[str] = set()
         self.missing: dict[str, str] = {}
 
@@ -82,27 +96,19 @@ class WatchSampler(Sampler):
         """Whether the server would not tell for want of the right key."""
         return bool(self._locked)
 
-    def forget_server(self) -> None:
-        """Drop what was read; what is missing may be there after a restart."""
-        super().forget_server()
-        self._rate = None
-
     async def _read_metrics(self) -> None:
         client = self._watch_client()
-        if client is None:
-            raise NotNowError
-        self.counters = await client.counters()
-        if not self._kind.has_slots:
-            self._live_rate(self.counters.predicted)
+        before, self._rate = self._rate, None
+        try:
+            if client is None:
+                raise NotNowError
+            self.counters = await client.counters()
+            if self.counters.predicted is not None:
+                self._rate = (self._clock(), self.counters.predicted)
+        finally:
+            if not self._kind.has_slots:
+                self.slot_tps = _rate(before, self._rate)
         self._moved(client)
-
-    def _live_rate(self, tokens: float | None) -> None:
-        """Take the speed from a counter that moves while requests run, as vLLM's does."""
-        now = self._clock()
-        before, self._rate = self._rate, None if tokens is None else (now, tokens)
-        self.slot_tps = None
-        if before is not None and tokens is not None and tokens > before[1] and now > before[0]:
-            self.slot_tps = (tokens - before[1]) / (now - before[0])
 
     async def _read_slots(self) -> None:
         if not self._kind.has_slots:
@@ -157,6 +163,16 @@ class WatchSampler(Sampler):
         return why
 
 
+def _rate(before: _Reading | None, now: _Reading | None) -> float | None:
+    """Return the speed by a counter that moves while requests run, as vLLM's does.
+
+    Readings are (seconds, tokens).
+    """
+    if before is None or now is None or now[0] <= before[0] or now[1] <= before[1]:
+        return None
+    return (now[1] - before[1]) / (now[0] - before[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """What to watch. ``url`` is shown, ``has_key`` whether a key is sent."""
@@ -165,7 +181,7 @@ class Watched:
     url: str
     found: Found
     has_key: bool = False
-    pace: Pace | None = None
+    pace: Pace = field(default_factory=Pace)
 
 
 class Watching(Session):
@@ -185,7 +201,9 @@ class Watching(Session):
         self._summaries: dict[int, Summary] = {}
         self._settled: deque[SettledPoint] = deque(maxlen=_SETTLED)
         self._ours = False  # the prompts that are being answered are ours
-        self._speculating: bool | None = None
+        self._moved_at = -math.inf  # when requests were last found to have ended
+        self._was_away = False  # since the last reading of the counters
+        self._said: bool | None = None  # whether it speculates, by its own word
         self._types: tuple[str, ...] = ()
         found = watched.found
         super().__init__(
@@ -215,11 +233,22 @@ class Watching(Session):
             driving=lambda: self._measuring.in_flight is not None,
             kind=self._watched.found.kind,
             has_key=self._watched.has_key,
+            pace=self._watched.pace,
             moved=self._moved,
             seen=self._seen,
             tell=self._notice,
         )
         return self._reader
+
+    def _phase_changed(self) -> None:
+        self._was_away = self._was_away or self._attached.phase is Phase.GONE
+        if self._attached.phase is Phase.STARTING:  # it may come back with other settings
+            self._said, self._types = None, ()
+        super()._phase_changed()
+
+    def _at_rest(self, now: float) -> bool:
+        """Let the time axis go on past requests too short to be seen in flight."""
+        return super()._at_rest(now) and now - self._moved_at > _LINGER
 
     async def _main(self) -> None:
         self._attached.open()
@@ -278,7 +307,8 @@ class Watching(Session):
         counters = self._reader.counters
         assert counters is not None  # noqa: S101 - this is called after a reading
         now = self._clock()
-        if self._tally.restarted(counters, client.began):
+        away, self._was_away = self._was_away, False
+        if self._tally.restarted(counters, client.began, away=away):
             self._end_run("the server was restarted")
             self._tally = self._tally.after_restart(counters)
             self._book.mark(now, "restarted")
@@ -292,6 +322,8 @@ class Watching(Session):
                 self._open = self._book.begin(WATCHED, now, 0)
             if counters.requests_in_flight is not None:
                 self._attached.busy(now=counters.requests_in_flight > 0)
+        if movement is not None:
+            self._moved_at = now
         if movement is not None and movement.tps and self._open is not None:
             self._settle(movement, movement.tps, self._open.number, now)
 
@@ -304,9 +336,11 @@ class Watching(Session):
 
     def _seen(self, slots: Sequence[Slot]) -> bool:
         if slots:
-            self._speculating = any(slot.speculative for slot in slots)
+            self._said = speculates(slots)
             types = dict.fromkeys(kind for slot in slots for kind in slot.types)
             self._types = tuple(types) or self._types
+        if self._reader.counters is None:  # they would tell; without them this does
+            self._attached.busy(now=any(slot.busy for slot in slots))
         return self._tally.see([(slot.id, slot.task) for slot in slots if slot.busy])
 
     def _end_run(self, stopped: str = "") -> None:
@@ -334,7 +368,7 @@ class Watching(Session):
         attachment = self._attachment()
         return replace(
             snapshot,
-            target=attachment.model,
+            target=attachment.model or str(attachment.kind),
             settled=tuple(settled),
             summaries={**snapshot.summaries, **self._summaries},
             answer=self._answer(attachment),
@@ -343,8 +377,9 @@ class Watching(Session):
 
     def _attachment(self) -> Attachment:
         found, reader, counters = self._watched.found, self._reader, self._reader.counters
-        missing = [*reader.missing.values()]
-        if counters is not None and counters.drafts is None:
+        missing = [*reader.missing.values(), *self._failing()]
+        speculating = self._speculating()
+        if self._counts_no_drafts() and speculating is not False:
             missing.append("no acceptance: this server counts no drafts")
         elif found.kind is ServerKind.SGLANG and counters is not None:
             missing.append("no acceptance by position: SGLang does not count it")
@@ -354,28 +389,58 @@ class Watching(Session):
             model=found.model
             if found.kind.has_models
             else self._attached.props.model or found.model,
-            speculating=self._speculating,
+            speculating=speculating,
             types=self._types or self._attached.props.types,
             missing=tuple(missing),
             totals=self._tally.totals,
+            said_length=counters.said_length if counters else None,
             tps=in_flight.tps if in_flight else reader.slot_tps,
             why_not_measure=self._why_not_measure(),
         )
 
+    def _failing(self) -> list[str]:
+        """Return what cannot be shown just now, for a reason that may pass."""
+        return [
+            f"no {lost}: {state.reason}"
+            for name, lost in _LOST.items()
+            if (state := self._reader.states[name]).status is SourceStatus.FAILED
+            and name not in self._reader.missing
+            and self._attached.phase in UP
+        ]
+
+    def _speculating(self) -> bool | None:
+        """Return whether the server drafts, None where nothing tells."""
+        if self._tally.totals.drafts:
+            return True
+        if self._watched.found.kind is ServerKind.VLLM and self._reader.counters is not None:
+            return self._reader.counters.drafts is not None  # it has the counters only if it drafts
+        return self._said
+
+    def _counts_no_drafts(self) -> bool:
+        counters = self._reader.counters
+        return counters is not None and counters.drafts is None
+
     def _answer(self, attachment: Attachment) -> Answer:
+        return Answer(
+            Tone.WAITING,
+            f"Watched as it runs: {self._so_far(attachment)}",
+            "no baseline, no speed-up to tell",
+        )
+
+    def _so_far(self, attachment: Attachment) -> str:
         acceptance = self._tally.acceptance
         if acceptance.mean_length is not None:
             rate = "" if acceptance.rate is None else f"{acceptance.rate:.0%} accepted, "
-            said = f"{rate}{acceptance.mean_length:.1f} tokens a step"
-        elif self._tally.tokens:
-            said = "tokens come, and none of them was drafted"
-        elif attachment.speculating is False:
-            said = "this server does not speculate"
-        else:
-            said = "nothing has been counted yet"
-        return Answer(
-            Tone.WAITING, f"Watched as it runs: {said}", "no baseline, no speed-up to tell"
-        )
+            return f"{rate}{acceptance.mean_length:.1f} tokens a step"
+        if attachment.speculating is False:
+            return "this server does not speculate"
+        if attachment.said_length is not None and self._counts_no_drafts():
+            return f"{attachment.said_length:.1f} tokens a step, says {attachment.kind}"
+        if self._counts_no_drafts() or METRICS.name in self._reader.missing:
+            return "what comes of its drafts is not known"
+        if self._tally.tokens:
+            return "tokens come, and none of them was drafted"
+        return "nothing has been counted yet"
 
 
 def _refused(what: str) -> Future[None]:

@@ -18,6 +18,7 @@ from spectui.domain.samples import Level, Snapshot
 from spectui.domain.text import clean
 from spectui.session.controls import Controls
 from spectui.tui import glyphs as signs, themes
+from spectui.tui.attached import barred
 from spectui.tui.bridge import Arrived, Bridge
 from spectui.tui.keys import ACTS
 from spectui.tui.look import Look
@@ -157,7 +158,10 @@ class SpectuiApp(App[int]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield the same actions as the keys, and the theme."""
         del screen
+        hidden = barred(self._dashboard.snapshot)
         for act in ACTS:
+            if act.action in hidden:
+                continue
             name = f"{act.title}  ({act.shown})"
             yield SystemCommand(name, act.help, partial(self._dashboard.run_action, act.action))
         yield SystemCommand(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from spectui.domain.acceptance import Acceptance
 from spectui.domain.attached import WHY_NOT, Attachment
 from spectui.domain.phases import UP, Phase
 from spectui.domain.samples import Snapshot
@@ -12,16 +13,21 @@ from spectui.tui.line import Line, wrap
 from spectui.tui.look import Look
 from spectui.tui.plans import Plan
 
-BARRED: Final = frozenset(
+_BARRED: Final = frozenset(
     {
         *("apply", "baseline", "server", "export", "choose_type", "revert"),
-        *("checkup", "drafters"),
+        *("move(-1)", "move(1)", "step(-1)", "step(1)"),
+        *("checkup", "drafters", "fix(0)", "fix(1)", "fix(2)"),
     }
 )
-"""Actions that have no meaning here, and no place in the footer."""
 
 PHASES: Final = {Phase.STARTING: "connecting", Phase.FAILED: "not reached"}
 """Words for phases that mean something else where nothing was started."""
+
+
+def barred(snapshot: Snapshot) -> frozenset[str]:
+    """Return the actions that have no meaning here: not in the footer, the palette, the help."""
+    return _BARRED if snapshot.attached is not None else frozenset()
 
 
 def phase_word(snapshot: Snapshot) -> str:
@@ -53,11 +59,20 @@ def said(attached: Attachment) -> str:
     return "it does not say whether it speculates"
 
 
+def since_start(totals: Acceptance) -> str:
+    """Return what came of drafts since the server started, empty where nothing did."""
+    if totals.mean_length is None:
+        return ""
+    share = f"{totals.rate:.0%} of {totals.drafted} accepted, " if totals.rate is not None else ""
+    return f"since it started: {share}{totals.mean_length:.1f} tokens a step"
+
+
 def knobs(snapshot: Snapshot, look: Look, width: int, height: int) -> list[Line]:
     """Return the panel's lines in place of the knobs: what runs, and why it is not to be turned."""
     attached = snapshot.attached
     assert attached is not None  # noqa: S101 - drawn on a watched server only
     lines = [Line(text, "text") for text in wrap(said(attached), width, 2)]
+    lines += [Line(text, "muted") for text in wrap(since_start(attached.totals), width, 3)]
     for text in attached.missing:
         lines += [Line(row, "warn") for row in wrap(f"{look.glyphs.warn} {clean(text)}", width, 2)]
     lines += [Line(text, "muted") for text in wrap(WHY_NOT, width, 2)]

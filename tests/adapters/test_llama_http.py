@@ -7,8 +7,11 @@ import httpx
 import pytest
 
 from spectui.adapters.llama_http import LlamaClient
-from spectui.domain.errors import RequestError
+from spectui.domain.address import Access, Secret, parse_address
+from spectui.domain.attached import LateError, NotLoadedError, Offer, ServerKind
+from spectui.domain.errors import RequestError, SourceAbsentError
 from spectui.domain.runs import Prompt
+from spectui.domain.samples import speculates
 
 CAPTURES = Path(__file__).parent / "captures"
 PROMPT = Prompt("p", "code", (("system", "be brief"), ("user", "hello")))
@@ -148,10 +151,251 @@ async def test_real_slots():
 async def test_slots_of_an_older_build():
     row = {"id": 2, "id_task": 9, "is_processing": True, "next_token": {"n_decoded": 5}}
     [slot] = await client(httpx.Response(200, json=[row, 3, {"id": "x"}])).slots()
-    assert (slot.id, slot.task, slot.decoded, slot.speculative) == (2, 9, 5, False)
+    assert (slot.id, slot.task, slot.decoded, slot.speculative) == (2, 9, 5, None)
+
+
+async def test_slots_of_ik_llama_number_their_states_and_say_nothing_of_speculation():
+    rows = [
+        {"id": 0, "id_task": -1, "state": 0, "next_token": {"n_decoded": 12}},
+        {"id": 1, "id_task": 4, "state": 1, "next_token": {"n_decoded": 7}},
+    ]
+    idle, busy = await client(httpx.Response(200, json=rows)).slots()
+    assert (idle.busy, busy.busy, busy.decoded) == (False, True, 7)
+    assert speculates((idle, busy)) is None
 
 
 async def test_the_build_is_cleaned():
     answer = httpx.Response(200, json={"build_info": "b1-\x1b[1mabc"})
     assert await client(answer).build() == "b1-abc"
     assert await client(httpx.Response(200, json={})).build() == ""
+
+
+# -- a server that somebody else runs --------------------------------------------------------------
+
+CANARY = "canary-5ecret"
+
+
+def site(pages, **options):
+    """Return a client of a server with these pages, and the list of what it is asked for.
+
+    A page is a JSON value, a text, or a status.
+    """
+    asked = []
+
+    def handler(request):
+        asked.append(request.url.raw_path.decode())
+        page = pages.get(request.url.path, 404)
+        if isinstance(page, int):
+            return httpx.Response(page, json={"error": {"message": f"no {request.url.path}"}})
+        if isinstance(page, str):
+            return httpx.Response(200, text=page)
+        return httpx.Response(200, json=page)
+
+    return LlamaClient("http://server", httpx.MockTransport(handler), **options), asked
+
+
+PROPS = {"default_generation_settings": {}, "total_slots": 1, "build_info": "b1-x"}
+ROUTER = {"role": "router", "build_info": "b2-y"}
+LISTED = {"data": [{"id": "a", "aliases": ["first"], "status": {"value": "loaded"}}, {"id": "b"}]}
+
+
+@pytest.mark.parametrize(
+    ("pages", "kind", "model", "build"),
+    [
+        ({"/props": {**PROPS, "model_path": "/m/x.gguf"}}, ServerKind.LLAMA, "x.gguf", "b1-x"),
+        ({"/props": {**PROPS, "model_alias": "org/m"}}, ServerKind.LLAMA, "org/m", "b1-x"),
+        ({"/props": ROUTER, "/v1/models": LISTED}, ServerKind.ROUTER, "", "b2-y"),
+        ({"/running": {"running": []}, "/v1/models": LISTED}, ServerKind.SWAP, "", ""),
+        (
+            {"/metrics": "vllm:num_requests_running 0\n", "/v1/models": LISTED},
+            ServerKind.VLLM,
+            "a",
+            "",
+        ),
+        (
+            {"/v1/models": {"data": [{"id": "m", "owned_by": "sglang"}]}},
+            ServerKind.SGLANG,
+            "m",
+            "",
+        ),
+        ({"/props": 503}, ServerKind.LLAMA, "", ""),
+    ],
+)
+async def test_what_answers_is_told_apart(pages, kind, model, build):
+    found = await site({"/health": {}, **pages})[0].look()
+    assert (found.kind, found.model, found.build) == (kind, model, build)
+    assert not found.problem
+
+
+async def test_a_path_repeated_as_the_alias_is_cut_to_its_file():
+    pages = {"/props": {**PROPS, "model_path": "/home/me/x.gguf", "model_alias": "/home/me/x.gguf"}}
+    assert (await site(pages)[0].look()).model == "x.gguf"
+
+
+async def test_something_else_is_told_in_one_line():
+    for pages in ({"/health": "OK"}, {"/health": 500}):
+        with pytest.raises(RequestError, match="none of llama-server"):
+            await site(pages)[0].look()
+
+
+async def test_a_look_loads_no_model():
+    found, asked = site({"/props": ROUTER, "/v1/models": LISTED})
+    assert (await found.look()).models == (Offer("a", "loaded", ("first",)), Offer("b"))
+    assert asked == ["/health", "/props", "/v1/models"]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(("key", "said"), [("", "wants an API key"), (CANARY, "refuses this API")])
+async def test_a_key_that_is_missing_or_wrong_is_told(status, key, said):
+    found = await site({"/props": status}, access=Access(Secret(key)))[0].look("m")
+    assert (found.kind, found.model) == (ServerKind.LLAMA, "m")
+    assert f"the server answered {status}: it {said}" in found.problem
+    with pytest.raises(RequestError, match=said):
+        await site({"/v1/models": status}, access=Access(Secret(key)))[0].look()
+
+
+async def test_a_router_is_asked_for_its_model_and_told_not_to_load_it():
+    page = "llamacpp:tokens_predicted_total 7\n"
+    options = {"kind": ServerKind.ROUTER, "model": "a"}
+    found, asked = site({"/v1/models": LISTED, "/metrics": page, "/slots": []}, **options)
+    assert await found.health() is True
+    assert (await found.counters()).predicted == 7
+    await found.slots()
+    assert asked[1:] == ["/metrics?autoload=false&model=a", "/slots?autoload=false&model=a"]
+    with pytest.raises(NotLoadedError, match="b is not loaded"):
+        await site({"/v1/models": LISTED}, **options | {"model": "b"})[0].health()
+
+
+async def test_llama_swap_is_asked_for_a_model_only_while_that_is_loaded():
+    running = [{"model": "a/1", "state": "ready"}, {"model": "c", "state": "starting"}]
+    page = "llamacpp:tokens_predicted_total 7\n"
+    pages = {"/running": {"running": running}, "/upstream/a/1/metrics": page}
+    found, asked = site(pages, kind=ServerKind.SWAP, model="a/1")
+    assert (await found.counters()).predicted == 7
+    assert asked == ["/running", "/upstream/a/1/metrics"]
+    coming, asked = site(pages, kind=ServerKind.SWAP, model="c")
+    assert await coming.health() is False
+    stopped, asked = site(pages, kind=ServerKind.SWAP, model="b")
+    for ask in (stopped.health, stopped.counters, stopped.slots, stopped.props):
+        with pytest.raises(NotLoadedError, match="spectui never does"):
+            await ask()
+    with pytest.raises(NotLoadedError):
+        [event async for event in stopped.chat(PROMPT, max_tokens=1, seed=1)]
+    assert set(asked) == {"/running"}
+
+
+async def test_early_llama_swap_lists_what_is_ready_without_its_state():
+    pages = {"/running": {"running": [{"model": "a"}]}}
+    assert await site(pages, kind=ServerKind.SWAP, model="a")[0].health() is True
+
+
+async def test_the_others_have_no_slots():
+    for kind in (ServerKind.VLLM, ServerKind.SGLANG):
+        with pytest.raises(SourceAbsentError, match="has no slots"):
+            await site({}, kind=kind)[0].slots()
+
+
+async def test_a_stream_that_counts_tokens_only_is_timed_here():
+    def usage(n):
+        return chunk("x", usage={"completion_tokens": n})
+
+    bodies = []
+
+    def handler(request):
+        bodies.append(json.loads(request.content))
+        return stream(usage(1), usage(3), chunk("", "stop"), "data: [DONE]")
+
+    found = LlamaClient("http://s", httpx.MockTransport(handler), kind=ServerKind.VLLM, model="m")
+    events = [event async for event in found.chat(PROMPT, max_tokens=8, seed=1)]
+    assert [e.timings and e.timings.predicted_n for e in events] == [1, 3, None]
+    assert events[0].timings.predicted_ms == 0
+    [body] = bodies
+    assert body["model"] == "m"
+    assert body["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
+    assert not {"cache_prompt", "timings_per_token"} & body.keys()
+
+
+async def test_a_prefix_and_the_parts_of_a_query_go_with_every_request():
+    seen = []
+
+    def handler(request):
+        seen.append((str(request.url), request.headers.get("Authorization", "")))
+        return httpx.Response(200, json=PROPS)
+
+    address = parse_address(f"http://h:1/llm?token={CANARY}")
+    found = LlamaClient(address.url, httpx.MockTransport(handler), access=address.access)
+    await found.props()
+    keyed = LlamaClient("http://h:1", httpx.MockTransport(handler), access=Access(Secret(CANARY)))
+    await keyed.props()
+    assert seen == [
+        (f"http://h:1/llm/props?token={CANARY}", ""),
+        ("http://h:1/props", f"Bearer {CANARY}"),
+    ]
+
+
+async def test_whatever_a_server_repeats_of_a_key_is_hidden():
+    said = f"Invalid API Key {CANARY}, Bearer {CANARY}"
+    access = Access(Secret(CANARY))
+
+    def handler(request):
+        pages = {
+            "/props": {**PROPS, "model_alias": said, "build_info": said},
+            "/v1/models": {"data": [{"id": said, "status": {"value": "loaded"}}]},
+        }
+        if request.url.path in pages:
+            return httpx.Response(200, json=pages[request.url.path])
+        if request.url.path == "/slots":
+            return httpx.Response(200, text=said)
+        return httpx.Response(401, json={"error": {"message": said}})
+
+    found = LlamaClient("http://server", httpx.MockTransport(handler), access=access)
+    told = [repr(await found.props()), repr(await found.models()), repr(await found.look())]
+    for ask in (found.counters, found.slots):
+        with pytest.raises(RequestError) as caught:
+            await ask()
+        told.append(repr(caught.value) + str(caught.value))
+    with pytest.raises(RequestError) as caught:
+        [event async for event in found.chat(PROMPT, max_tokens=1, seed=1)]
+    told.append(repr(caught.value))
+    assert CANARY not in "".join(told)
+    assert "Invalid API Key …" in "".join(told)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), "not trusted"),
+        (httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER]"), "does not speak TLS"),
+        (httpx.ConnectError("Name or service not known"), "no machine of that name"),
+        (httpx.ConnectError("[Errno 111] Connection refused"), "does not accept connections"),
+        (httpx.RemoteProtocolError(f"Server disconnected {CANARY}"), "the connection broke"),
+    ],
+)
+async def test_why_a_server_cannot_be_reached(error, said):
+    def handler(request):
+        raise error
+
+    found = LlamaClient(
+        "http://s", httpx.MockTransport(handler), access=Access(user=Secret(f"me:{CANARY}"))
+    )
+    with pytest.raises(RequestError, match=said) as caught:
+        await found.health()
+    assert caught.value.status is None
+    assert CANARY not in str(caught.value)
+
+
+async def test_late_is_not_gone():
+    def handler(request):
+        raise httpx.ReadTimeout("slow")
+
+    with pytest.raises(LateError):
+        await client(handler).counters()
+
+
+async def test_an_answer_without_end_is_cut():
+    async def endless():
+        while True:
+            yield b"x" * (1 << 20)
+
+    with pytest.raises(RequestError, match="has no end"):
+        await client(lambda _: httpx.Response(200, content=endless())).counters()

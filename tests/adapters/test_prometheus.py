@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from spectui.adapters.prometheus import MAX_PAGE, MAX_POSITIONS, parse_metrics
+from spectui.adapters.prometheus import MAX_PAGE, MAX_POSITIONS, parse_metrics, server_of
 from spectui.domain.acceptance import Counters, between
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -78,6 +78,70 @@ vllm:num_requests_running{engine="0"} 3.0
     read = parse_metrics(page)
     assert (read.drafts, read.accepted_at) == (15, (9,))
     assert (read.predicted, read.requests_in_flight) == (99, 3)
+
+
+def test_vllm_without_speculation_has_no_counters_of_it() -> None:
+    read = parse_metrics('vllm:generation_tokens_total{engine="0",model_name="m"} 9.0\n')
+    assert (read.predicted, read.drafts) == (9, None)
+
+
+TWO_MODELS = r"""
+vllm:spec_decode_num_drafts_total{engine="0",model_name="a"} 10.0
+vllm:spec_decode_num_drafts_total{engine="0",model_name="b \"x\""} 5.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{model_name="a",position="0"} 7.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{model_name="b \"x\"",position="0"} 2.0
+vllm:num_requests_running 3.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "drafts", "at"), [("a", 10, 7), ('b "x"', 5, 2), ("a LoRA", 15, 9), ("", 15, 9)]
+)
+def test_of_several_models_only_the_named_one_counts(model: str, drafts: int, at: int) -> None:
+    read = parse_metrics(TWO_MODELS, model)
+    assert (read.drafts, read.accepted_at, read.requests_in_flight) == (drafts, (at,), 3)
+
+
+SGLANG = """
+sglang:generation_tokens_total{engine_type="unified",model_name="m"} 1010.0
+sglang:spec_verify_calls_total{engine_type="unified",model_name="m"} 300.0
+sglang:num_requests_total{engine_type="unified",model_name="m"} 10.0
+sglang:realtime_tokens_total{mode="prefill_compute",dp_rank="0",tp_rank="0"} 900.0
+sglang:realtime_tokens_total{mode="decode",dp_rank="0",tp_rank="0"} 700.0
+sglang:realtime_tokens_total{mode="decode",dp_rank="1",tp_rank="2"} 400.0
+sglang:num_running_reqs{dp_rank="0",tp_rank="0"} 2.0
+sglang:num_running_reqs{dp_rank="0",tp_rank="1"} 2.0
+sglang:num_running_reqs{dp_rank="1",tp_rank="2"} 1.0
+sglang:spec_accept_length{dp_rank="0",tp_rank="0"} 3.0
+sglang:spec_accept_length{dp_rank="0",tp_rank="1"} 3.0
+sglang:spec_accept_length{dp_rank="1",tp_rank="2"} 4.0
+"""
+
+
+def test_sglangs_calls_and_tokens_tell_what_was_accepted() -> None:
+    read = parse_metrics(SGLANG)
+    assert (read.drafts, read.accepted, read.drafted) == (300, 700, None)
+    found = between(Counters(), read)
+    assert found.mean_length == pytest.approx(1000 / 300)
+    assert (found.rate, found.unconditional) == (None, ())
+
+
+def test_sglangs_replicas_add_up_and_the_ranks_of_one_do_not() -> None:
+    read = parse_metrics(SGLANG)
+    assert read.predicted == 1100  # the counter that moves while a request runs
+    assert read.requests_in_flight == 3
+    assert read.said_length == 3.5
+
+
+def test_an_sglang_that_counts_no_calls_still_says_how_long_its_drafts_are() -> None:
+    read = parse_metrics('sglang:spec_accept_length{tp_rank="0"} 2.9\n')
+    assert (read.said_length, read.drafts) == (2.9, None)
+    assert parse_metrics('sglang:spec_accept_length{tp_rank="0"} 0.0\n').said_length is None
+
+
+@pytest.mark.parametrize("prefix", ["llamacpp", "vllm", "sglang", ""])
+def test_whose_page_it_is(prefix: str) -> None:
+    assert server_of(f"# HELP x y\n{prefix or 'other'}:x 1\n") == prefix
 
 
 def test_a_counter_that_is_not_there_reads_as_none() -> None:

@@ -24,9 +24,9 @@ def test_per_position_counts_are_those_of_metrics(measured, monkeypatch):
     pages = []
     parse = http.parse_metrics
 
-    def keep(text):
+    def keep(text, model=""):
         pages.append(text)
-        return parse(text)
+        return parse(text, model)
 
     monkeypatch.setattr(http, "parse_metrics", keep)
     session = measured(

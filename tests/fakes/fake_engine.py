@@ -350,13 +350,13 @@ class Engine:
 
     def slots_page(self) -> list[dict[str, Any]]:
         rows = []
+        older = self.get("slots_old") or self.get("slots_ik")
         for slot in self.slots:
-            row: dict[str, Any] = {
-                "id": slot.id,
-                "n_ctx": 2048,
-                "speculative": self.speculative,
-                "is_processing": slot.busy,
-            }
+            row: dict[str, Any] = {"id": slot.id, "n_ctx": 2048}
+            if self.get("slots_ik"):
+                row["state"] = int(slot.busy)
+            else:
+                row |= {"speculative": self.speculative, "is_processing": slot.busy}
             if slot.task is not None:
                 types = ",".join(["none", *self.flags.types])
                 left = {"max_tokens": slot.max_tokens, "n_predict": slot.max_tokens}
@@ -372,7 +372,7 @@ class Engine:
                     "n_prompt_tokens_processed": slot.prompt_n if slot.busy else 0,
                     "n_prompt_tokens_cache": 0,
                     "params": {**PARAMS, **left, "speculative.types": types},
-                    "next_token": token if self.get("slots_old") else [token],
+                    "next_token": token if older else [token],
                 }
             rows.append(row)
         return rows

@@ -128,12 +128,14 @@ def _live(fake: Any) -> int:
 def _vllm_page(fake: Any) -> str:
     t, name = fake.totals, 'model_name="org/model"'
     rows = [f'vllm:num_requests_running{{engine="0",{name}}} {sum(s.busy for s in fake.slots)}.0']
-    for key, value in (
-        ("generation_tokens", t.predicted + _live(fake)),
-        ("spec_decode_num_drafts", t.drafts),
-        ("spec_decode_num_draft_tokens", t.drafted),
-        ("spec_decode_num_accepted_tokens", t.accepted),
-    ):
+    values = {"generation_tokens": t.predicted + _live(fake)}
+    if fake.flags.types:
+        values |= {
+            "spec_decode_num_drafts": t.drafts,
+            "spec_decode_num_draft_tokens": t.drafted,
+            "spec_decode_num_accepted_tokens": t.accepted,
+        }
+    for key, value in values.items():
         rows.append(f'vllm:{key}_total{{engine="0",{name}}} {value:.1f}')
         rows.append(f'vllm:{key}_created{{engine="0",{name}}} 1.79e+09')
     for i, count in enumerate(t.accepted_at):
@@ -151,7 +153,10 @@ def _sglang_page(fake: Any) -> str:
         "num_running_reqs": sum(slot.busy for slot in fake.slots),
         "gen_throughput": 123.0,
         "spec_accept_rate": 0.5,
+        "spec_accept_length": 2.5,
     }
+    if not fake.get("spec_counters", True):  # as before 2026
+        del rows["spec_verify_calls_total"]
     text = "".join(f"sglang:{key}{{{labels}}} {value:.1f}\n" for key, value in rows.items())
     live = t.predicted + _live(fake)
     return f'{text}sglang:realtime_tokens_total{{mode="decode",{labels}}} {live:.1f}\n'

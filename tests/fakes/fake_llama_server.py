@@ -64,8 +64,11 @@ Answering
     start            {"predicted": 1234567, "accepted_at": [9, 8]}: counters already there; names of
                      Counters' fields
     slots_old        true: next_token is an object and not a list
+    slots_ik         true: so it is, a number says whether it is busy, nothing whether it drafts
     sleeping         true: asleep until somebody asks for /slots, or for an answer; ``woken`` counts
     api_prefix       "/llm": before all paths
+    tls              true: HTTPS, with the certificate of loopback.pem
+    echo_key         true: it repeats the key that it was sent in errors and in names
 
 Standing in for something else
     as               "router", "swap", "vllm" or "sglang": see fake_fronts.py
@@ -79,6 +82,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import stat
 import sys
 import threading
@@ -92,6 +96,8 @@ from typing import Any, Self, TextIO
 import fake_help
 from fake_engine import Answer, Engine, Slot, limit_of
 from fake_fronts import front
+
+CERTIFICATE = Path(__file__).with_name("loopback.pem")
 
 
 class FakeLlamaServer(Engine):
@@ -120,7 +126,7 @@ class FakeLlamaServer(Engine):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.get('tls') else ''}://127.0.0.1:{self.port}"
 
     def start(self) -> Self:
         """Listen on a free port, or on --port, in a thread."""
@@ -197,6 +203,10 @@ class _Http(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind without asking DNS for this machine's name, as the base class does."""
         TCPServer.server_bind(self)
+        if self.fake.get("tls"):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(CERTIFICATE)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.open.add(request)
@@ -269,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/health":
             self._json({"status": "ok"})
         elif not self._allowed():
-            self._error(401, "Invalid API Key", "authentication_error")
+            self._error(401, f"Invalid API Key{self._echo()}", "authentication_error")
         elif path in {"/v1/chat/completions", "/chat/completions"} and self.command == "POST":
             self._chat(body)
         else:
@@ -293,11 +303,16 @@ class _Handler(BaseHTTPRequestHandler):
                 slots = fake.slots_page()
             self._json(slots)
         elif path == "/props":
-            self._json({**fake.props(), "is_sleeping": bool(fake.get("sleeping"))})
+            props = {**fake.props(), "is_sleeping": bool(fake.get("sleeping"))}
+            props["model_alias"] += self._echo()
+            self._json(props)
         elif path == "/v1/models":
             self._json({"object": "list", "data": [{"id": fake.props()["model_alias"]}]})
         else:
             self._error(404, "File Not Found", "not_found_error")
+
+    def _echo(self) -> str:
+        return self.headers.get("Authorization", "") if self.server.fake.get("echo_key") else ""
 
     def _allowed(self) -> bool:
         key = self.server.fake.flags.values.get("--api-key")

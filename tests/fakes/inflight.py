@@ -19,15 +19,15 @@ from spectui.session.session import Session
 def record_speeds(monkeypatch: pytest.MonkeyPatch, http: ModuleType) -> list[Timings]:
     """Return a list that fills with every account the server's streams give."""
     said: list[Timings] = []
-    read = http._timings
+    read = http.parse_event
 
-    def keep(data: Any) -> Timings | None:
-        timings: Timings | None = read(data)
-        if timings is not None:
-            said.append(timings)
-        return timings
+    def keep(data: Any) -> Any:
+        event = read(data)
+        if event.timings is not None:
+            said.append(event.timings)
+        return event
 
-    monkeypatch.setattr(http, "_timings", keep)
+    monkeypatch.setattr(http, "parse_event", keep)
     return said
 
 

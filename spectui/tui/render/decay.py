@@ -140,7 +140,8 @@ def _legend(curves: Sequence[Curve], glyphs: Glyphs, width: int) -> list[Line]:
 
 
 def _drafted(curve: Curve, glyphs: Glyphs) -> Line:
-    text = f"{curve.mean_drafted:.1f} of {curve.length or '?'} drafted"
+    most = f" of {curve.length}" if curve.length else ""
+    text = f"{curve.mean_drafted:.1f}{most} drafted"
     return Line(f"{text} {glyphs.warn}", "warn") if curve.cut else Line(text, "muted")
 
 

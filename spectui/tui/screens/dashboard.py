@@ -276,7 +276,8 @@ class Dashboard(Screen[None]):
         worst = next(iter(self.snapshot.findings), None)
         if worst is None or number >= len(worst.fixes):
             return
-        self.adopt(worst.fixes[number])
+        if not self._barred():
+            self.adopt(worst.fixes[number])
 
     def action_trouble(self) -> None:
         """Show all that is wrong."""
@@ -370,7 +371,7 @@ class Dashboard(Screen[None]):
 
     def action_help(self) -> None:
         """Explain keys and signs."""
-        self.app.push_screen(Help(self.look))
+        self.app.push_screen(Help(self.look, attached.barred(self.snapshot)))
 
     # the rest
 

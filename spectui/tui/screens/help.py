@@ -49,10 +49,11 @@ class Help(Dialogue[None]):
         Binding("q,question_mark,f1", "close", "close", id="help.close"),
     ]
 
-    def __init__(self, look: Look) -> None:
-        """Take the signs to explain."""
+    def __init__(self, look: Look, barred: frozenset[str] = frozenset()) -> None:
+        """Take the signs to explain, and the actions that there are not."""
         super().__init__()
         self._look = look
+        self._acts = [act for act in ACTS if act.action not in barred]
 
     def compose(self) -> ComposeResult:
         """Yield all of it as one text."""
@@ -67,7 +68,7 @@ class Help(Dialogue[None]):
     def _text(self) -> Content:
         strong, quiet = self._style("accent bold"), self._style("muted")
         parts: list[Content | str | tuple[str, Style]] = []
-        for group, acts in groupby(ACTS, attrgetter("group")):
+        for group, acts in groupby(self._acts, attrgetter("group")):
             parts.append((f"{group}\n", self._style("text bold")))
             for act in acts:
                 parts += [(f"  {act.shown:8}", strong), f"{act.title}\n"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spectui.domain.phases import ALIVE
-from spectui.tui.attached import BARRED
+from spectui.tui.attached import barred
 from spectui.tui.keys import ACTS, Act
 from spectui.tui.line import Line
 from spectui.tui.reading import busy
@@ -23,7 +23,7 @@ class KeysBar(Panel):
         return [self._line(wanted, " palette" if palette else "")]
 
     def _fits_now(self, act: Act) -> bool:
-        if self.snapshot.attached is not None and act.action in BARRED:
+        if act.action in barred(self.snapshot):
             return False
         if act.action == "cancel":
             return busy(self.snapshot)

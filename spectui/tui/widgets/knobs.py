@@ -58,9 +58,9 @@ class Knobs(Panel, can_focus=True):
 
     def heading(self) -> Line:
         """Return the title, with whether this is what runs."""
-        line = Line("knobs", "muted bold")
         if self.snapshot.attached is not None:
-            return line.add("  only watched", "muted")
+            return Line("server", "muted bold").add("  only watched", "muted")
+        line = Line("knobs", "muted bold")
         if self._queued:
             return line.add(f"  {self.look.glyphs.arrow} next", "muted")
         if self._live is None:

@@ -61,7 +61,10 @@ class StatusLine(Panel):
             line.add(" at ", "muted").add(clean(snapshot.url, limit=120), "text")
         elif arm:
             line.add(" · ", "muted").outside(arm, "text")
-        if line.width > width:
+        if line.width > width and snapshot.attached is not None:
+            place = Line(" at ", "muted").add(clean(snapshot.url, limit=120), "text")
+            line = Line(shorten(target, max(width - place.width, 8)), "text bold").extend(place)
+        elif line.width > width:
             # what is being measured says the arm already
             line = Line(target, "text bold")
             if draft:
