@@ -50,10 +50,50 @@ def stand_in(home, **options):
     return path
 
 
+def measure_raise_apply_export(terminal, home):
+    """Do the main job by its keys, from a profile with n_max 2 to its tuned one."""
+    terminal.wait("stopped")
+    terminal.press("m")
+    terminal.wait(r"n_max 2 .*2/2", 90)
+    terminal.wait(r"ready", 30)
+    terminal.press("right")
+    terminal.wait(r"pending|→")
+    terminal.press("a")
+    terminal.wait(r"n_max 3 .*2/2", 90)
+    terminal.wait(r"ready", 30)
+    assert "n_max 2" in terminal.text  # both runs are there to compare
+    assert "off" in terminal.text
+    terminal.press("e")
+    terminal.wait("tuned profile|tuned")
+    terminal.press("enter")
+    deadline = time.monotonic() + 10
+    while not (home / "my.tuned.toml").exists():
+        assert time.monotonic() < deadline, terminal.text
+        terminal.read(0.1)
+    terminal.press("escape")
+    terminal.press("q")
+    assert terminal.wait_end() == 0
+    none_left(home)
+
+
+def tuned_of(home, profile):
+    """Return what was exported, once it is seen to differ in its setting only."""
+    tuned = load_profile(home / "my.tuned.toml")
+    source = load_profile(profile)
+    assert tuned.server == source.server
+    assert tuned.models == source.models
+    assert tuned.workload == source.workload
+    assert tuned.speculation.type == "draft-simple"
+    assert tuned.speculation.draft_length in {2, 3}
+    assert tuned.evidence["setting"] == f"n_max {tuned.speculation.draft_length}"
+    assert tuned.evidence["requests"] == 2
+    assert 0 < tuned.evidence["acceptance_rate"] <= 1
+    return tuned
+
+
 @pytest.mark.embedded
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("columns", "rows"), [(120, 36), (80, 24)])
-def test_open_measure_raise_n_max_apply_compare_export_quit(home, columns, rows):
+def test_open_measure_raise_n_max_apply_compare_export_quit(home):
     # the model is its own draft: nearly everything is accepted, and nothing is gained
     profile = home / "my.toml"
     profile.write_text(
@@ -63,42 +103,21 @@ def test_open_measure_raise_n_max_apply_compare_export_quit(home, columns, rows)
         '[workload]\ntasks = ["code", "creative"]\nmax_tokens = 24\n',
         encoding="utf-8",
     )
-    with spectui(home, profile, "--limit", "1", columns=columns, rows=rows) as terminal:
-        terminal.wait("stopped")
-        terminal.press("m")
-        terminal.wait(r"n_max 2 .*2/2", 90)
-        terminal.wait(r"ready", 30)
-        terminal.press("right")
-        terminal.wait(r"pending|→")
-        terminal.press("a")
-        terminal.wait(r"n_max 3 .*2/2", 90)
-        terminal.wait(r"ready", 30)
-        assert "n_max 2" in terminal.text  # both runs are there to compare
-        assert "off" in terminal.text
-        terminal.press("e")
-        terminal.wait("tuned profile|tuned")
-        terminal.press("enter")
-        deadline = time.monotonic() + 10
-        while not (home / "my.tuned.toml").exists():
-            assert time.monotonic() < deadline, terminal.text
-            terminal.read(0.1)
-        terminal.press("escape")
-        terminal.press("q")
-        assert terminal.wait_end() == 0
-    none_left(home)
-    tuned = load_profile(home / "my.tuned.toml")
-    source = load_profile(profile)
-    assert tuned.server == source.server
-    assert tuned.models == source.models
-    assert tuned.workload == source.workload
-    assert tuned.speculation.type == "draft-simple"
-    assert tuned.speculation.draft_length in {2, 3}
-    evidence = tuned.evidence
-    assert evidence["setting"] == f"n_max {tuned.speculation.draft_length}"
-    assert evidence["requests"] == 2
-    assert 0 < evidence["acceptance_rate"] <= 1
+    with spectui(home, profile, "--limit", "1", columns=120, rows=36) as terminal:
+        measure_raise_apply_export(terminal, home)
+    evidence = tuned_of(home, profile).evidence
     assert evidence["engine"].startswith("embedded xllamacpp")
     assert evidence["model_bytes"] > 50_000_000
+
+
+def test_the_same_where_80_by_24_characters_must_do(home):
+    profile = stand_in(home)
+    text = profile.read_text(encoding="utf-8").replace("n_max = 4", "n_max = 2")
+    workload = '[workload]\ntasks = ["code", "creative"]\nmax_tokens = 24\n'
+    profile.write_text(text + workload, encoding="utf-8")
+    with spectui(home, profile, "--limit", "1", columns=80, rows=24) as terminal:
+        measure_raise_apply_export(terminal, home)
+    tuned_of(home, profile)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -127,7 +146,7 @@ def test_a_stalled_terminal_stops_neither_the_measurement_nor_the_end(home, numb
         terminal.wait("measuring")
         [record] = (home / "home").rglob("sessions/*.jsonl")
         before = record.read_text(encoding="utf-8").count('"event": "request"')
-        time.sleep(8)  # nobody reads: the terminal's buffer is full long before
+        time.sleep(5)  # nobody reads: the terminal's buffer is full long before
         assert record.read_text(encoding="utf-8").count('"event": "request"') > before
         terminal.signal(number)
         terminal.wait_end(12, reading=False)

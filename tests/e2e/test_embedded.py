@@ -30,7 +30,7 @@ def test_per_position_counts_are_those_of_metrics(measured, monkeypatch):
 
     monkeypatch.setattr(http, "parse_metrics", keep)
     session = measured(
-        {"speculation": LOOKUP, "workload": {"tasks": ["rewrite"], "max_tokens": 96}}, limit=3
+        {"speculation": LOOKUP, "workload": {"tasks": ["rewrite"], "max_tokens": 96}}, limit=2
     )
     session.measure(session.profile.speculation).result(120)
     found = session.snapshot
