@@ -92,7 +92,20 @@ def save_profile(profile: Profile, path: Path) -> None:
         # without a slash an engine is a name, and a leading ~ a home
         return short if "/" in short and not short.startswith("~") else f"./{short}"
 
-    text = tomli_w.dumps(to_mapping(profile, relate=relate))
+    save_text(toml_text(to_mapping(profile, relate=relate)), path)
+
+
+def toml_text(data: Mapping[str, object]) -> str:
+    """Return the tables of a profile as TOML."""
+    return tomli_w.dumps(data)
+
+
+def save_text(text: str, path: Path) -> None:
+    """Write a text whole or not at all; a file that was there stays as it was.
+
+    Raises SpectuiError where it cannot be written.
+    """
+    path = path.absolute()
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

@@ -401,8 +401,8 @@ def _set(**values: object) -> dict[str, object]:
 def with_setting(data: Table, setting: str, parse: Callable[[str], object]) -> dict[str, object]:
     """Return ``data`` with one ``table.key=value`` of the command line applied.
 
-    ``parse`` turns the text of the value into a value. Raises UsageError for a malformed one;
-    whether the key exists is for parse_profile to say.
+    ``parse`` turns the text of the value into a value; no text takes the key away. Raises
+    UsageError for a malformed one; whether the key exists is for parse_profile to say.
     """
     path, equals, text = setting.partition("=")
     keys = path.strip().split(".")
@@ -411,7 +411,7 @@ def with_setting(data: Table, setting: str, parse: Callable[[str], object]) -> d
             f"{clean(setting, limit=80)!r} is not table.key=value",
             "write for example speculation.n_max=4",
         )
-    return with_value(data, path.strip(), parse(text.strip()))
+    return with_value(data, path.strip(), parse(text.strip()) if text.strip() else None)
 
 
 def with_value(data: Table, path: str, value: object) -> dict[str, object]:
