@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,6 +46,7 @@ from spectui.domain.profile import (
     to_mapping,
     with_setting,
 )
+from spectui.domain.text import clean
 from spectui.embedded.demo_model import engine_build, find_demo_model
 from spectui.session.book import replay
 
@@ -52,6 +54,7 @@ SERVER = "llama-server"
 _MOST_BESIDE = 60
 _PATIENCE = 3.0  # s for headers of models beside the target
 _MOST_RECORDS = 40
+_LONGEST = 1 << 20  # bytes of a profile
 
 Refusal = tuple[str, str, str]
 
@@ -85,7 +88,8 @@ def read_leniently(path: Path, settings: Iterable[str] = ()) -> tuple[Table, Ref
 
 def _raw(path: Path) -> dict[str, object] | None:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        with path.open("rb") as file:  # the path may be anything, /dev/zero as well
+            return tomllib.loads(file.read(_LONGEST).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -130,19 +134,17 @@ def gather(
     """
     around = os.environ if environment is None else environment
     files, found = config_files(around), variables(around)
-    here = machine(around)
     folder, elsewhere = state_folder()
     state = place(folder, elsewhere)
     if data is None:
-        engines = tuple(_engines())
-        return Facts(here, engines, files, found, state)
+        return Facts(machine(around), tuple(_engines()), files, found, state)
     plan = read_plan(data, [*(entry for file in files for entry in file.entries), *found])
     target = _model_file("models.target", plan.target)
     draft = _model_file("models.draft", plan.draft) if plan.draft else None
     projector = plan.text("mmproj")
-    engine = _engine(plan.engine)
+    engine = _engine(plan.engine, plan.env)
     return Facts(
-        machine=here,
+        machine=machine({**around, **plan.env}),
         engines=tuple(_engines()) if engine.problem else (),
         config_files=files,
         variables=found,
@@ -169,7 +171,7 @@ def _engines() -> Iterator[EngineFacts]:
     yield _engine(SERVER)
 
 
-def _engine(name: str) -> EngineFacts:
+def _engine(name: str, variables: Mapping[str, str] | None = None) -> EngineFacts:
     if name == EMBEDDED:
         try:
             return EngineFacts("embedded", build=engine_build(), devices=())
@@ -191,7 +193,7 @@ def _engine(name: str) -> EngineFacts:
         "binary",
         program,
         build=dialect.version if dialect else "",
-        devices=engine_devices(program) if dialect else None,
+        devices=engine_devices(program, variables) if dialect else None,
         dialect=dialect,
     )
 
@@ -203,6 +205,17 @@ def _problem(code: str, error: SpectuiError) -> Problem:
 # -- models ----------------------------------------------------------------------------------------
 
 
+# an address, or a repository such as someone/Some-Model-GGUF:Q4_K_M
+_REMOTE = re.compile(r"\w:/|/[\w.-]+[-_]gguf(:[\w.-]+)?$", re.IGNORECASE)
+
+
+def _elsewhere(path: str) -> Problem:
+    """Return what is wrong with a name that stands for a model on another machine."""
+    name = clean(path.rpartition("/")[2], limit=200)
+    fix = "spectui starts from files: download it (`hf download`), and name the file"
+    return Problem("model-missing", f"{name} is no file on this machine", fix)
+
+
 def _model_file(key: str, path: str) -> ModelFile:
     if path == DEMO:
         try:
@@ -212,7 +225,9 @@ def _model_file(key: str, path: str) -> ModelFile:
     try:
         model = read_model(Path(path))
     except ModelFileError as error:
-        return ModelFile(key, path, problem=_problem(error.code, error))
+        remote = error.code == "model-missing" and _REMOTE.search(path)
+        problem = _elsewhere(path) if remote else _problem(error.code, error)
+        return ModelFile(key, path, problem=problem)
     return ModelFile(key, path, model, slow=slow_disk(path), full=is_full(path))
 
 

@@ -143,16 +143,21 @@ def _nvidia() -> tuple[tuple[Device, ...], str]:
         gpus.close()
 
 
-_DEVICE = re.compile(r"\s+(\S[^:]*): (.*) \((\d+) MiB, (\d+) MiB free\)\s*")
+_DEVICE = re.compile(r"\s+(\S[^:]*): (.*) \((\d{1,9}) MiB, (\d{1,9}) MiB free\)\s*", re.ASCII)
+_LIBRARY = re.compile(r"BLAS|ZenDNN|zDNN|CPU", re.IGNORECASE)
 
 
-def engine_devices(program: str) -> tuple[Device, ...] | None:
+def engine_devices(
+    program: str, variables: Mapping[str, str] | None = None
+) -> tuple[Device, ...] | None:
     """Return the GPUs that the llama-server ``program`` can use, None where it does not tell.
 
-    It tells what its own build can see, NVIDIA or not, and how much of each is free.
+    It tells what its own build can see, NVIDIA or not, and how much of each is free. Libraries for
+    matrices on the processor are in its list too, and are no GPU. ``variables`` are those that it
+    gets besides spectui's own; they may hide some.
     """
     try:
-        text, code = printed(program, "--list-devices")
+        text, code = printed(program, "--list-devices", variables)
     except EngineError:
         return None
     if code is None:  # it had to be killed: what it said so far is not all
@@ -161,10 +166,17 @@ def engine_devices(program: str) -> tuple[Device, ...] | None:
     begin = next((i for i, line in enumerate(lines) if line.startswith("Available devices")), None)
     if begin is None:
         return None
+    found = (m for line in lines[begin + 1 :] if (m := _DEVICE.fullmatch(line)))
     return tuple(
-        Device(clean(m[1], limit=40), clean(m[2], limit=80), int(m[3]) << 20, int(m[4]) << 20)
-        for line in lines[begin + 1 :]
-        if (m := _DEVICE.fullmatch(line))
+        # 0 MiB in all: this backend does not tell
+        Device(
+            clean(m[1], limit=40),
+            clean(m[2], limit=80),
+            int(m[3]) << 20 or None,
+            int(m[4]) << 20 if int(m[3]) else None,
+        )
+        for m in found
+        if not _LIBRARY.match(m[1])
     )
 
 

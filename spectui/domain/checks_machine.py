@@ -8,6 +8,7 @@ from spectui.domain.facts import ConfigFile, Facts
 from spectui.domain.findings import Finding, Fix, Severity
 from spectui.domain.flags import OLD_ENV, Fate, by_env
 from spectui.domain.plan import Outside, Plan
+from spectui.domain.profile import KV_TYPES
 from spectui.domain.text import clean
 
 _LEAST = 50 << 20
@@ -22,8 +23,11 @@ def machine_checks(facts: Facts) -> Iterator[Finding]:
         fix = Fix("use a free port", (("server.port", None),))
         yield Finding(facts.port.code, Severity.BLOCKER, facts.port.what, facts.port.fix, (fix,))
     if facts.workload is not None:
+        fix = Fix(
+            "use the built-in prompts", (("workload.prompts", None), ("workload.tasks", None))
+        )
         yield Finding(
-            facts.workload.code, Severity.BLOCKER, facts.workload.what, facts.workload.fix
+            facts.workload.code, Severity.BLOCKER, facts.workload.what, facts.workload.fix, (fix,)
         )
     yield from _state(facts)
     if facts.plan is None or not facts.plan.is_embedded:
@@ -52,14 +56,13 @@ def _engine(facts: Facts) -> Iterator[Finding]:
         return
     problem = facts.engine.problem if facts.engine else None
     if problem is not None:
-        mine = facts.engine.kind if facts.engine else ""
-        others = [e for e in facts.engines if e.problem is None and e.kind != mine]
         fixes = tuple(
             Fix(
                 f"use {'the embedded engine' if e.kind == 'embedded' else 'llama-server in PATH'}",
                 (("server.engine", "embedded" if e.kind == "embedded" else "llama-server"),),
             )
-            for e in others
+            for e in facts.engines
+            if e.problem is None
         )
         yield Finding(problem.code, Severity.BLOCKER, problem.what, problem.fix, fixes)
 
@@ -71,7 +74,7 @@ def _state(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "state-unwritable",
             Severity.WARNING,
-            clean(f"logs and records go elsewhere: {place.problem}", limit=300),
+            clean(place.problem, limit=300),
             "make the folder writable, or set XDG_STATE_HOME",
         )
     if place.free is None or place.free >= _FEW:
@@ -110,6 +113,7 @@ def _config_file(file: ConfigFile, plan: Plan | None) -> Iterator[Finding]:
             Severity.WARNING if any(_matters(entry) for entry in acting) else Severity.HINT,
             f"{shown} sets {_listed(acting)} for every llama-server",
             "what the profile does not set comes from there: set it here, or move the file away",
+            _own(acting, plan),
         )
 
 
@@ -123,6 +127,7 @@ def _variables(variables: Iterable[Outside], plan: Plan | None) -> Iterator[Find
             Severity.WARNING if any(_matters(variable) for variable in acting) else Severity.HINT,
             f"{_listed(acting)} in the environment will change the server's flags",
             f"unset {' '.join(clean(v.key, limit=60) for v in acting)}, or set it in the profile",
+            _own(acting, plan),
         )
     gone = [v.key for v in kept if v.replacement]
     if gone:
@@ -148,6 +153,23 @@ def _variables(variables: Iterable[Outside], plan: Plan | None) -> Iterator[Find
             f"today's llama-server reads no {', '.join(clean(v.key, limit=60) for v in old)}",
             "unset it, or look for a slip in its name",
         )
+
+
+def _own(acting: Iterable[Outside], plan: Plan | None) -> tuple[Fix, ...]:
+    """Return the fix that writes into the profile what is set outside, where all of it can be."""
+    changes: list[tuple[str, object]] = []
+    for item in acting:
+        option = item.option
+        if option is None or not option.key or not item.value:
+            return ()
+        value: object = int(item.value) if item.value.isdecimal() else item.value
+        whole = option.name in {"context", "parallel"}
+        if (whole and not (isinstance(value, int) and value > 0)) or (
+            option.name.endswith(("kv_k", "kv_v")) and value not in KV_TYPES
+        ):
+            return ()
+        changes.append((option.key, value))
+    return (Fix("write it into the profile", tuple(changes)),) if plan and changes else ()
 
 
 def _is_read(name: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from spectui.domain.checks_arguments import change, changes_of
 from spectui.domain.checks_settings import (
     TURN_OFF,
-    change,
     draft_fixes,
     from_text,
     use_type,
@@ -205,7 +206,7 @@ def _pair(facts: Facts, plan: Plan) -> Iterator[Finding]:
         return
     other = "made for another target" in pair.why_not
     yield Finding(
-        "draft-wrong-target" if other else "vocab-mismatch",
+        "draft-wrong-kind" if other else "vocab-mismatch",
         Severity.BLOCKER if plan.drafts_with_model else Severity.HINT,
         f"{named(pair.facts.path)} cannot draft for this target: {clean(pair.why_not, limit=300)}",
         "take a draft of the same family",
@@ -229,27 +230,29 @@ def _placing(facts: Facts, plan: Plan) -> Iterator[Finding]:
         )
     if not devices:
         return
-    off = plan.text("gpu_layers") == "0" or plan.text("device").lower() == "none"
+    off, draft_off = _kept_off(plan, ""), _kept_off(plan, "draft_")
     if off:
         yield Finding(
             "gpu-unused",
             Severity.HINT,
             "there is a GPU, and no layer of the target goes to it",
-            fixes=(Fix("let llama-server place the layers", change(plan, "gpu_layers", "auto")),),
+            fixes=(Fix("let llama-server use the GPU", changes_of(plan, off)),),
         )
-    alone = [
-        name
-        for name, value in (("draft_gpu_layers", "0"), ("draft_device", "none"))
-        if plan.text(name).lower() == value
-    ]
-    if alone and not off and plan.drafts_with_model and plan.draft:
-        changes = tuple(pair for name in alone for pair in change(plan, name, None))
+    elif draft_off and plan.drafts_with_model and plan.draft:
         yield Finding(
             "draft-on-cpu",
             Severity.WARNING,
             "the target runs on the GPU and the draft does not: each draft waits for the processor",
-            fixes=(Fix("put the draft on the GPU too", changes),),
+            fixes=(Fix("put the draft on the GPU too", changes_of(plan, draft_off)),),
         )
+
+
+def _kept_off(plan: Plan, prefix: str) -> dict[str, object]:
+    """Return the options that keep a model off the GPU, and what they should be."""
+    off = (("gpu_layers", "0", "auto"), ("device", "none", None))
+    return {
+        prefix + name: better for name, worst, better in off if plan.text(prefix + name) == worst
+    }
 
 
 def usable_devices(facts: Facts) -> tuple[str, ...]:
@@ -257,4 +260,6 @@ def usable_devices(facts: Facts) -> tuple[str, ...]:
     if facts.engine is None or facts.engine.kind == "embedded":
         return ()
     devices = facts.engine.devices
+    if devices is None and re.search(r"=(-1)?$", facts.machine.hidden):
+        return ()  # a variable that names none hides all
     return tuple(d.name for d in (facts.machine.devices if devices is None else devices))

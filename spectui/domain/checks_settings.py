@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+import re
+from collections.abc import Iterator
 
+from spectui.domain.checks_arguments import argument_checks, change
 from spectui.domain.facts import Facts
 from spectui.domain.findings import Finding, Fix, Severity
-from spectui.domain.flags import FLAGS, Fate, find, normal
-from spectui.domain.memory import KV_BLOCKS
 from spectui.domain.pairing import NGRAM, TYPE_OF, Candidate, file_name
-from spectui.domain.plan import OPTIONS, REMOVED, Plan, words
-from spectui.domain.profile import OWNED_FLAGS
-from spectui.domain.speculation import KNOBS, OFF, TYPES, Draft, Knob, SpecType
+from spectui.domain.plan import Plan
+from spectui.domain.speculation import (
+    KNOBS,
+    OFF,
+    TYPES,
+    Draft,
+    Knob,
+    SpecType,
+)
 from spectui.domain.text import clean, nearest
 
 NO_DRAFT = Fix("leave the draft model out", (("models.draft", None),))
@@ -30,62 +35,54 @@ def use_type(kind: str) -> Fix:
     return Fix(f"set the type to {kind}", (("speculation.type", kind),))
 
 
-def change(plan: Plan, name: str, value: object) -> tuple[tuple[str, object], ...]:
-    """Return the changes that give the option ``name`` a value, also where args set it now."""
-    option = next(option for option in OPTIONS if option.name == name)
-    set_it: tuple[tuple[str, object], ...] = ((option.key, value),) if option.key else ()
-    if not any(found is option for _, found in words(plan.args)):
-        return set_it
-    kept: list[str] = []
-    skip = False
-    for arg in plan.args:
-        hit = not skip and any(found is option for _, found in words((arg,)))
-        if not skip and not hit:
-            kept.append(arg)
-        skip = hit and not option.switch
-    return (("server.args", kept or None), *set_it)
-
-
 def settings_checks(facts: Facts) -> Iterator[Finding]:
     """Yield what is wrong with types, knobs and arguments."""
     plan = facts.plan
     if plan is None:
         return
-    found = [*_types(plan), *_knobs(plan)]
+    found = [
+        *_types(plan),
+        *_knobs(plan),
+        *_draft_given(facts, plan),
+        *_parallel(plan),
+        *_projector(plan),
+        *argument_checks(facts, plan),
+    ]
     yield from found
-    yield from _draft_given(facts, plan)
-    yield from _parallel(plan)
-    yield from _projector(plan)
-    rest = [*_twice(plan), *_arguments(facts, plan), *_cache_types(facts, plan)]
-    yield from rest
     if facts.refusal:
-        yield from _refused(facts.refusal, found, rest)
+        yield from _refused(facts.refusal, found)
 
 
-def _refused(
-    refusal: tuple[str, str, str], speculation: list[Finding], server: list[Finding]
-) -> Iterator[Finding]:
-    """Yield the profile's own error, unless another finding says the same and more."""
+_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
+
+
+def _refused(refusal: tuple[str, str, str], found: list[Finding]) -> Iterator[Finding]:
+    """Yield the profile's own error, unless a finding that says more has a fix for that key."""
     key, what, fix = refusal
-    table = key.partition(".")[0]
-    more = {"speculation": speculation, "server": server, "draft": server}.get(table, [])
-    said = any(finding.severity is Severity.BLOCKER for finding in more)
-    if said or (key == "speculation.type" and "needs a draft model" in what):
+    blockers = (finding for finding in found if finding.severity is Severity.BLOCKER)
+    if any(key == path for one in blockers for way in one.fixes for path, _ in way.changes):
         return
     place = f"{key}: " if key else ""
-    yield Finding("profile-invalid", Severity.BLOCKER, clean(f"{place}{what}", limit=300), fix)
+    yield Finding(
+        "profile-invalid",
+        Severity.BLOCKER,
+        clean(f"{place}{what}", limit=300),
+        clean(fix, limit=300),
+        (Fix(f"leave {key} out", ((key, None),)),) if _PATH.fullmatch(key) else (),
+    )
 
 
 def _types(plan: Plan) -> Iterator[Finding]:
     for name in plan.types:
         if name not in TYPES:
-            close = nearest(name, TYPES)
+            close = nearest(name, [kind for kind in TYPES if kind != OFF])
+            meant = ",".join(close if other == name else other for other in plan.types)
             yield Finding(
                 "argument-invalid",
                 Severity.BLOCKER,
                 f"{clean(repr(name), limit=60)} is no type of speculation",
                 f"the types are {', '.join(TYPES)}",
-                (use_type(close),) if close else (),
+                (use_type(meant), TURN_OFF) if close else (TURN_OFF,),
             )
     if OFF in plan.types and len(plan.types) > 1:
         others = ",".join(name for name in plan.types if name != OFF)
@@ -93,7 +90,7 @@ def _types(plan: Plan) -> Iterator[Finding]:
             "argument-invalid",
             Severity.BLOCKER,
             "type none turns every other type off that is named with it",
-            fixes=(use_type(others), TURN_OFF),
+            fixes=(use_type(others), TURN_OFF) if others else (TURN_OFF,),
         )
     models = [kind for kind in plan.kinds if kind.drafts_with_model]
     if len(models) > 1:
@@ -107,7 +104,9 @@ def _types(plan: Plan) -> Iterator[Finding]:
 
 def _knobs(plan: Plan) -> Iterator[Finding]:
     acting = dict.fromkeys(knob for kind in plan.kinds for knob in kind.knobs)
-    for knob in acting:
+    # a profile is refused for any value that is wrong, also of a knob that does not act
+    written = (KNOBS[key] for key in plan.settings if key in KNOBS)
+    for knob in dict.fromkeys((*acting, *written)):
         yield from _knob(knob, plan.setting(knob.key))
     for kind in plan.kinds:
         yield from _never_drafts(plan, kind)
@@ -132,12 +131,12 @@ def _knob(knob: Knob, value: object) -> Iterator[Finding]:
     default = Fix(f"set {knob.label} to {knob.default:g}", ((key, knob.default),))
     if knob.is_length and value == 0:
         yield Finding(
-            "n-max-zero",
+            "argument-invalid",
             Severity.BLOCKER,
             f"{key} is 0, which is not off: the server crashes at the first request, or still"
             " drafts a token",
             "for the baseline set the type to none",
-            (default, TURN_OFF),
+            (default, Fix(TURN_OFF.label, (*TURN_OFF.changes, (key, None)))),
         )
         return
     nearby = default
@@ -177,8 +176,7 @@ def _without_effect(plan: Plan, acting: dict[Knob, None]) -> Iterator[Finding]:
     yield Finding(
         "no-effect",
         Severity.HINT,
-        f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect on"
-        f" {','.join(plan.types)}",
+        f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect on {plan.types_text}",
         f"its draft length is speculation.{length.key}" if length else "",
         (Fix("take them out", tuple((f"speculation.{key}", None) for key in idle)),),
     )
@@ -189,8 +187,9 @@ def _draft_given(facts: Facts, plan: Plan) -> Iterator[Finding]:
     model = facts.draft.model if facts.draft else None
     kind = TYPE_OF.get(model.kind) if model else None
     if plan.draft and not plan.drafts_with_model:
-        told = f"type is {','.join(plan.types)}" if plan.type_given else "no type is set"
-        better = (use_type(kind or "draft-simple"),) if kind or model is None else ()
+        told = f"type is {plan.types_text}" if plan.type_given else "no type is set"
+        fits = facts.pair is None or not facts.pair.why_not
+        better = (use_type(kind or "draft-simple"),) if fits and (kind or model is None) else ()
         chosen = plan.type_given  # none may be meant as the beginning of a comparison
         yield Finding(
             "draft-unused",
@@ -230,84 +229,6 @@ def _take(one: Candidate) -> Fix:
     )
 
 
-def _twice(plan: Plan) -> Iterator[Finding]:
-    for flag, option in words(plan.args):
-        value = plan.values.get(option.name)
-        if value is not None and value.source == option.key != "":
-            yield Finding(
-                "set-twice",
-                Severity.BLOCKER,
-                f"{flag} in server.args and {option.key} set the same thing",
-                "keep one of them",
-                (
-                    Fix(f"keep {option.key}", change(plan, option.name, _typed(value.text))),
-                    Fix(f"keep {flag}", ((option.key, None),)),
-                ),
-            )
-
-
-def _typed(text: str) -> object:
-    return int(text) if text.isdecimal() else text
-
-
-def _arguments(facts: Facts, plan: Plan) -> Iterator[Finding]:
-    """Yield arguments that this server does not know, refuses, or gets from elsewhere."""
-    dialect = facts.engine.dialect if facts.engine else None
-    for index, arg in enumerate(plan.args):
-        flag = normal(arg)
-        known = find(flag)
-        fate = known[0].fate if known else None
-        taken = flag in dialect.flags if dialect else fate not in {None, Fate.REFUSED, Fate.GONE}
-        if flag in OWNED_FLAGS:
-            yield _owned(flag, OWNED_FLAGS[flag])
-        elif taken or not flag.startswith("-"):
-            continue
-        elif fate in {Fate.REFUSED, Fate.GONE} or (dialect and flag in dialect.removed):
-            yield _gone(plan, index, flag)
-        elif flag.startswith("--"):  # a word with one dash may be a value: -1
-            close = nearest(flag, dialect.flags if dialect else (f.name for f in FLAGS))
-            yield Finding(
-                "argument-unknown",
-                Severity.BLOCKER,
-                f"this llama-server does not know {clean(arg, limit=80)}",
-                f"did you mean {close}?" if close else "take it out of server.args",
-            )
-
-
-def _owned(flag: str, key: str) -> Finding:
-    return Finding(
-        "argument-owned",
-        Severity.BLOCKER,
-        f"{flag} is not for server.args: {key or 'spectui'} sets it",
-        f"set {key} instead" if key else "take it out: spectui could not talk to the server",
-    )
-
-
-_INSTEAD: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "--no-mmap": ("--load-mode", "none"),
-        "--mmap": ("--load-mode", "mmap"),
-        "--mlock": ("--load-mode", "mlock"),
-    }
-)
-
-
-def _gone(plan: Plan, index: int, flag: str) -> Finding:
-    """Return the finding about a flag that was removed, with what stands for it today."""
-    key, instead = REMOVED.get(flag), _INSTEAD.get(flag)
-    fixes: tuple[Fix, ...] = ()
-    if instead is not None:
-        args = [*plan.args[:index], *instead, *plan.args[index + 1 :]]
-        fixes = (Fix(f"say {' '.join(instead)}", (("server.args", args),)),)
-    return Finding(
-        "argument-removed",
-        Severity.BLOCKER,
-        f"{flag} in server.args was removed from llama-server, which refuses to start with it",
-        f"set {key} instead" if key else "" if fixes else "take it out",
-        fixes,
-    )
-
-
 def _projector(plan: Plan) -> Iterator[Finding]:
     for name in ("mmproj", "mmproj_url"):
         if plan.text(name) and plan.speculates:
@@ -329,31 +250,7 @@ def _parallel(plan: Plan) -> Iterator[Finding]:
             "parallel",
             Severity.WARNING,
             f"{slots} requests may run at a time: a busy GPU has no time left to check drafts, and"
-            f" each slot gets a {slots}th of the context",
+            f" each slot gets 1/{slots} of the context",
             "speculation pays for one request at a time",
             (Fix("one slot", change(plan, "parallel", 1)),),
-        )
-
-
-def _cache_types(facts: Facts, plan: Plan) -> Iterator[Finding]:
-    dialect = facts.engine.dialect if facts.engine else None
-    for name in ("kv_k", "kv_v", "draft_kv_k", "draft_kv_v"):
-        kind = plan.text(name)
-        if kind and kind not in KV_BLOCKS and (dialect is None or "ik_" not in dialect.name):
-            yield Finding(
-                "cache-type-invalid",
-                Severity.BLOCKER,
-                f"{clean(kind, limit=40)} ({plan.values[name].source}) is no type of KV cache that"
-                " llama-server has",
-                f"it has {', '.join(KV_BLOCKS)}",
-                (Fix("use q8_0", change(plan, name, "q8_0")),),
-            )
-    values = plan.text("kv_v")
-    quantised = values in KV_BLOCKS and KV_BLOCKS[values][0] > 1
-    if quantised and plan.text("flash").lower() in {"off", "0", "false", "disabled"}:
-        yield Finding(
-            "cache-type-invalid",
-            Severity.BLOCKER,
-            f"a V cache of {values} needs flash attention, which is turned off",
-            fixes=(Fix("leave flash attention on", change(plan, "flash", None)),),
         )

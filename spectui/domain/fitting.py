@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from spectui.domain.checks_arguments import change, changes_of
 from spectui.domain.checks_models import usable_devices
-from spectui.domain.checks_settings import change
 from spectui.domain.facts import Device, Facts
 from spectui.domain.findings import Finding, Fix, Severity
 from spectui.domain.memory import (
@@ -220,9 +220,11 @@ def _fixes(
     asked = plan.number("context") or target.context or 0
     if fitting and fitting < asked:
         fixes.append(Fix(f"a context of {fitting}", change(plan, "context", fitting)))
-    if (plan.text("kv_k") or "f16") == (plan.text("kv_v") or "f16") == "f16":
-        changes = (*change(plan, "kv_k", "q8_0"), *change(plan, "kv_v", "q8_0"))
-        fixes.append(Fix("a KV cache of q8_0", changes))
+    smaller = {"kv_k": "q8_0", "kv_v": "q8_0"}
+    if all(plan.text(name) in {"", "f16"} for name in smaller):
+        tried = plan.with_value("kv_k", "q8_0").with_value("kv_v", "q8_0")
+        if _estimated(facts, tried, target, asked or 4096, on_gpu=True).gpu <= room:
+            fixes.append(Fix("a KV cache of q8_0", changes_of(plan, smaller)))
     layers = _fewer_layers(facts, plan, target, room)
     if layers is not None:
         fixes.append(Fix(f"{layers} layers on the GPU", change(plan, "gpu_layers", layers)))

@@ -138,9 +138,14 @@ class Estimate:
 
 
 def gib(size: int) -> str:
-    """Return bytes as ``1.50 GiB``; two digits below ten, one above."""
+    """Return bytes as ``1.50 GiB``, from ten of them ``24.0 GiB``, and below one ``380 MiB``."""
     value = size / GIB
-    return f"{value:.2f} GiB" if abs(value) < 10 else f"{value:.1f} GiB"
+    if abs(value) >= 10:
+        return f"{value:.1f} GiB"
+    if abs(value) >= 1:
+        return f"{value:.2f} GiB"
+    small = size / (1 << 20)
+    return f"{small:.0f} MiB" if abs(small) >= 10 else f"{small:.1f} MiB"
 
 
 def kv_cache(model: ModelFacts, use: Use) -> Cache | None:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from spectui.domain.profile import BUILTIN, DEMO, EMBEDDED
 from spectui.domain.speculation import KNOBS, OFF, TYPES, SpecType, canonical_type
+from spectui.domain.text import clean
 
 Table = Mapping[str, object]
 
@@ -136,7 +137,8 @@ class Plan:
     """A profile's wishes, whatever shape it is in.
 
     ``type_given`` tells whether the type was written down. ``settings`` are the values below
-    ``[speculation]`` by dotted key, unchecked; ``values`` the options by name.
+    ``[speculation]`` by dotted key, unchecked; ``values`` the options by name, ``env`` the
+    variables that the server gets besides.
     """
 
     engine: str = EMBEDDED
@@ -151,6 +153,7 @@ class Plan:
     tasks: tuple[str, ...] = ()
     evidence: Table = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_embedded(self) -> bool:
@@ -161,6 +164,11 @@ class Plan:
     def kinds(self) -> tuple[SpecType, ...]:
         """The table's rows of its types; unknown ones are left out."""
         return tuple(TYPES[name] for name in self.types if name in TYPES)
+
+    @property
+    def types_text(self) -> str:
+        """Its types in one harmless word."""
+        return clean(",".join(self.types), limit=80)
 
     @property
     def speculates(self) -> bool:
@@ -220,6 +228,7 @@ def read_plan(data: Table, outside: Iterable[Outside] = ()) -> Plan:
         tasks=_texts(workload.get("tasks")),
         evidence=_table(data, "evidence"),
         values={**_outside(around), **_from_args(args), **_from_keys(data)},
+        env={k: v for k, v in _table(server, "env").items() if isinstance(v, str)},
     )
 
 

@@ -153,9 +153,7 @@ def _single(plan: Plan) -> Question:
     return Question(name, text, Reply.YES, why)
 
 
-_DRAFT_TROUBLE = frozenset(
-    {"draft-missing", "draft-wrong-kind", "draft-wrong-target", "vocab-mismatch", "mtp-missing"}
-)
+_DRAFT_TROUBLE = frozenset({"draft-missing", "draft-wrong-kind", "vocab-mismatch", "mtp-missing"})
 
 
 def _draft(facts: Facts, plan: Plan, findings: Sequence[Finding]) -> Question:
@@ -177,10 +175,11 @@ def _draft(facts: Facts, plan: Plan, findings: Sequence[Finding]) -> Question:
         remark = f" ({facts.pair.remark})" if facts.pair.remark else ""
         return Question(name, text, Reply.YES, f"{named(facts.pair.facts.path)}{size}{remark}")
     if target.mtp_layers:
-        why = f"the target drafts by itself: it has {target.mtp_layers} MTP layer(s)"
+        layers = "layer" if target.mtp_layers == 1 else "layers"
+        why = f"the target drafts by itself: it has {target.mtp_layers} MTP {layers}"
         return Question(name, text, Reply.YES, why)
-    if plan.speculates:
-        why = f"{','.join(plan.types)} drafts from the text and needs none"
+    if plan.speculates and plan.kinds and not plan.drafts_with_model:
+        why = f"{plan.types_text} drafts from the text and needs none"
         return Question(name, text, Reply.YES, f"{why}{_suggestion(facts, target)}")
     return _found(name, text, facts)
 
@@ -193,7 +192,10 @@ def _found(name: str, text: str, facts: Facts) -> Question:
         why = f"{named(fitting[0].facts.path)} fits ({fitting[0].remark or fitting[0].type})"
         return Question(name, text, Reply.YES, why)
     count = len(facts.beside)
-    where = f"none of the {count} models beside it fits" if count else "no model lies beside it"
+    where = "no model lies beside it"
+    if count:
+        none = "the 1 model beside it does not fit"
+        where = none if count == 1 else f"none of the {count} models beside it fits"
     why = f"{where}; n-gram types need none, `spectui models` looks further"
     return Question(name, text, Reply.NO, why)
 
@@ -210,14 +212,14 @@ def _measured(facts: Facts, plan: Plan) -> Question:
     name, text = "measured", "Has it been measured?"
     speedup, date = plan.evidence.get("speedup"), plan.evidence.get("date")
     if isinstance(speedup, int | float):
-        when = f" on {clean(str(date), limit=10)}" if date else ""
+        when = f" on {clean(str(date))[:10]}" if date else ""
         hardware = plan.evidence.get("hardware")
         where = f", {clean(str(hardware), limit=80)}" if hardware else ""
         why = f"{speedup:.2f} times the baseline's speed{when}{where} (the profile's [evidence])"
         return Question(name, text, Reply.YES, why)
     if facts.measured is not None:
         found = facts.measured
-        why = f"{clean(found.result, limit=160)}, on {clean(found.date, limit=10)}"
+        why = f"{clean(found.result, limit=160)}, on {found.date[:10]}"
         return Question(name, text, Reply.YES, why)
     why = "there is no record of it: run `spectui measure PROFILE`"
     return Question(name, text, Reply.NO, why)

@@ -220,6 +220,15 @@ def test_the_largest_context_that_fits_is_found():
     assert largest_context(lambda context: False, 4096) is None
 
 
-def test_sizes_are_written_in_gib():
-    assert gib(GIB * 3 // 2) == "1.50 GiB"
-    assert gib(24 * GIB) == "24.0 GiB"
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (24 * GIB, "24.0 GiB"),
+        (GIB * 3 // 2, "1.50 GiB"),
+        (380 * MIB, "380 MiB"),
+        (MIB * 5 // 2, "2.5 MiB"),
+        (0, "0.0 MiB"),
+    ],
+)
+def test_sizes_are_written_with_the_digits_that_matter(size, text):
+    assert gib(size) == text

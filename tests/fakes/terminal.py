@@ -56,6 +56,8 @@ class Terminal:
             fcntl.ioctl(0, termios.TIOCSWINSZ, size)  # before the program can ask
             if cwd:
                 os.chdir(cwd)
+            for name in ("COLUMNS", "LINES"):  # of another terminal
+                os.environ.pop(name, None)
             environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", **(env or {})}
             os.execve(argv[0], list(argv), environment)  # noqa: S606 - the child itself
 
