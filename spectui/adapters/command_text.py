@@ -153,6 +153,8 @@ def _shell(
             yield last
         last = None
         if _assigns(statement.words, style, variables, exported):
+            if style is Style.POWERSHELL:  # "$m = 1" names what has no value yet
+                told = len(reader.notices)
             continue
         _, words = _unwrap(statement.words)
         inner = _script_in(words)

@@ -186,3 +186,10 @@ def test_an_alias_bomb_of_yaml_is_no_problem():
     bomb = "".join(f"  k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 9)}]\n" for n in range(1, 9))
     text = f"macros:\n  k0: &k0 x\n{bomb}models:\n  x:\n    cmd: llama-server -m a.gguf\n"
     assert arguments(text) == "-m a.gguf"
+
+
+def test_a_variable_that_powershell_sets_is_no_riddle():
+    command = only("$m = 'a.gguf'\n& llama-server -m $m -c $size")
+    assert command.arguments == ("-m", "a.gguf", "-c", "$size")
+    [notice] = command.notices
+    assert notice.message.startswith("$size has no value")

@@ -369,7 +369,7 @@ def _write(
     vocabulary: Sequence[str] = VOCABULARY,
     tokenizer: Keys = NONE,
 ) -> Path:
-    with _writer(out, architecture) as writer:
+    with whole_file(out, architecture) as writer:
         writer.add_name(out.stem)
         describe(writer)
         _tokenizer(writer, vocabulary, tokenizer)
@@ -379,7 +379,7 @@ def _write(
 
 
 @contextmanager
-def _writer(out: Path, architecture: str) -> Iterator[GGUFWriter]:
+def whole_file(out: Path, architecture: str) -> Iterator[GGUFWriter]:
     """Yield a writer; the file appears under its name only when it is whole."""
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f"{out.name}.part")

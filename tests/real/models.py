@@ -17,12 +17,10 @@ and prints their paths.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,11 @@ from typing import Any
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, ReaderField
 from gguf.quants import dequantize, quantize
+
+if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[1] / "fakes"))
+
+from tiny_models import whole_file, write_family
 
 WIDTH = 64  # of the tiny draft: two blocks of Q8_0, so that its embedding can be quantised
 HEADS = 2
@@ -66,7 +69,7 @@ def write_tiny_draft(target: Path, out: Path, *, seed: int = 1) -> Path:
     The same target and seed give the same bytes. Returns ``out``.
     """
     reader = GGUFReader(target)
-    with _writer(out, "llama") as writer:
+    with whole_file(out, "llama") as writer:
         writer.add_name(f"tiny draft {seed}")
         writer.add_block_count(1)
         writer.add_context_length(_scalar(reader, "context_length", 8192))
@@ -98,7 +101,7 @@ def write_twin_draft(
     Vectors, and matrices that numpy cannot read back (k-quants), are copied. Returns ``out``.
     """
     reader = GGUFReader(target)
-    with _writer(out, reader.fields["general.architecture"].contents()) as writer:
+    with whole_file(out, reader.fields["general.architecture"].contents()) as writer:
         for name, field in reader.fields.items():
             if not name.startswith("GGUF.") and name != "general.architecture":
                 _copy(writer, name, field)
@@ -156,24 +159,6 @@ def _copy(writer: GGUFWriter, name: str, field: ReaderField) -> None:
     writer.add_key_value(name, field.contents(), kind, of)
 
 
-@contextmanager
-def _writer(out: Path, architecture: str) -> Iterator[GGUFWriter]:
-    """Yield a writer; the file appears under its name only when it is whole."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = out.with_name(f"{out.name}.part")
-    writer = GGUFWriter(unfinished, architecture)
-    try:
-        yield writer
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
-        unfinished.replace(out)
-    finally:
-        writer.close()
-        unfinished.unlink(missing_ok=True)
-
-
 def main() -> int:
     """Write both drafts of ``TARGET``, and a draft of every type, into ``OUTDIR``."""
     if len(sys.argv) != 3:
@@ -185,9 +170,7 @@ def main() -> int:
         return 2
     print(write_tiny_draft(target, folder / "tiny-draft.gguf"))
     print(write_twin_draft(target, folder / "twin-draft.gguf"))
-    sys.path.append(str(Path(__file__).parents[1] / "fakes"))
-    tiny_models = importlib.import_module("tiny_models")
-    for path in asdict(tiny_models.write_family(folder)).values():
+    for path in asdict(write_family(folder)).values():
         print(path)
     return 0
 
