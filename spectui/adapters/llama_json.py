@@ -12,6 +12,8 @@ from spectui.domain.samples import Slot
 from spectui.domain.text import clean
 from spectui.domain.throughput import Timings
 
+_MOST = 1e15  # tokens, or milliseconds: beyond it a number is no measurement
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -130,8 +132,10 @@ def _timings(data: object) -> Timings | None:
         return None
 
     def number(key: str) -> float:
+        """Return a number that makes sense; Python reads NaN and Infinity in JSON too."""
         value = data.get(key, 0)
-        return float(value) if isinstance(value, int | float) else 0.0
+        sensible = isinstance(value, int | float) and 0 <= value < _MOST
+        return float(value) if sensible else 0.0
 
     return Timings(
         prompt_n=int(number("prompt_n")),

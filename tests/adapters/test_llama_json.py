@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 from hypothesis import given, strategies as st
@@ -105,6 +106,12 @@ def test_thoughts_are_tokens_like_any_other() -> None:
     delta = {"reasoning_content": "hm ", "content": "yes"}
     found = parse_event({"choices": [{"delta": delta, "finish_reason": "stop"}]})
     assert (found.text, found.finish) == ("hm yes", "stop")
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 10**400, -3, "9", None, []])
+def test_timings_that_make_no_sense_read_as_0(value: object) -> None:
+    sent = dict.fromkeys(("predicted_n", "predicted_ms", "draft_n", "predicted_per_second"), value)
+    assert parse_event({"timings": sent}).timings == Timings()
 
 
 def test_a_stream_is_timed_here_only_where_it_does_not_tell(

@@ -1,6 +1,9 @@
 """What a person types for an address, and that its secrets stay secret."""
 
+import copy
 import dataclasses
+import json
+import pickle
 
 import pytest
 from hypothesis import given, strategies as st
@@ -83,6 +86,25 @@ def test_secrets_of_an_address_are_sent_and_never_shown():
     assert (name, value.reveal()) == ("token", CANARY)
     assert CANARY not in repr(found) + str(found) + repr(dataclasses.asdict(found))
     assert found.access.authorization.reveal()[6:] not in repr(found)
+
+
+def test_no_way_to_print_or_keep_a_secret_gives_it_away():
+    secret = Secret(CANARY)
+    shown = [str(secret), repr(secret), f"{secret}", f"{secret!r}", format(secret, "")]
+    assert set(shown) == {"Secret(…)"}
+    assert repr(Secret()) == "Secret()"
+    for keep in (pickle.dumps, json.dumps):
+        with pytest.raises(TypeError) as caught:
+            keep(secret)
+        assert CANARY not in str(caught.value)
+    assert not hasattr(secret, "__dict__")
+    assert copy.deepcopy(secret).reveal() == secret.reveal() == CANARY
+
+
+def test_a_secret_is_hidden_as_it_stands_in_an_address_too():
+    secret = Secret("a b/c?d")
+    said = "a b/c?d, /metrics?token=a%20b%2Fc%3Fd, /metrics?token=a+b%2Fc%3Fd"
+    assert secret.hide(said) == "…, /metrics?token=…, /metrics?token=…"
 
 
 @pytest.mark.parametrize(

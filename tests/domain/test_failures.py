@@ -206,6 +206,14 @@ def test_texts_of_public_reports(path):
     assert code(*lines, status=status) == name
 
 
+def test_a_trained_draft_is_blamed_also_where_the_server_died_before_it_wrote_its_error():
+    # what the log's own thread has not written yet is lost when the server stops itself
+    eagle = "E llama_init_from_model: failed to initialize the context: eagle3 requires ctx_other"
+    stopped = "common.cpp:2225: get_sub_batch: failed to add embedding at index 0 (error -2, n = 7)"
+    log = [START, f"0.00.010.923 {eagle}", UP, f"/src/llama.cpp/common/{stopped}"]
+    assert code(*log, status=-6) == "draft-wrong-kind"
+
+
 def test_an_assertion_with_a_trained_draft_is_blamed_on_it_only_where_sizes_do_not_fit():
     command = "args: -m t.gguf -md d.gguf --spec-type draft-eagle3"
     up = "0.58.099.454 I common_specu: adding speculative implementation 'draft-eagle3'"

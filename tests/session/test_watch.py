@@ -1,10 +1,12 @@
 """A server that somebody else runs, watched over the real HTTP adapter while others use it."""
 
+import contextlib
 import json
 import threading
 import time
 import urllib.request
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -206,14 +208,44 @@ def test_a_server_that_goes_away_is_told_and_found_again(watch):
     until(lambda: session.snapshot.phase is Phase.GONE)
     assert "does not accept connections" in session.snapshot.reason
     assert session.snapshot.running is None
-    with FakeLlamaServer(*DRAFTING, "--port", str(port), load_seconds=0.2, **FAST) as again:
+    with FakeLlamaServer(*DRAFTING, "--port", str(port), load_seconds=60, **FAST) as again:
         again.started_at += 5
         until(lambda: session.snapshot.phase is Phase.LOADING)
+        again.ready()
         until(lambda: session.snapshot.marks)
         timings = ask(again, 60)
         until(lambda: watched(session).tokens == 60)
         assert watched(session).acceptance.drafted == timings["draft_n"]
         assert [mark.label for mark in session.snapshot.marks] == ["restarted"]
+
+
+def test_a_server_that_comes_back_without_drafts_is_not_taken_for_the_one_before(watch):
+    server = FakeLlamaServer(*DRAFTING, **SLOW).start()
+    port, session = server.port, watch(server)
+    ask(server)
+    until(lambda: session.snapshot.attached.types == ("draft-simple",))
+    server.stop()
+    until(lambda: session.snapshot.phase is Phase.GONE)
+    with FakeLlamaServer("--metrics", "--port", str(port), **FAST):
+        until(lambda: session.snapshot.attached.speculating is False)
+        assert session.snapshot.attached.types == ()
+
+
+def test_what_was_in_flight_when_a_server_went_away_is_not_shown_on(watch):
+    server = FakeLlamaServer(*DRAFTING, **{"as": "vllm"}, **SLOW).start()
+    session = watch(server)
+
+    def disappointed():
+        with contextlib.suppress(OSError, HTTPException):  # or a stream that ends too early
+            ask(server, 2000)
+
+    other = threading.Thread(target=disappointed)
+    other.start()
+    until(lambda: session.snapshot.attached.tps)
+    server.stop()
+    other.join()
+    until(lambda: session.snapshot.phase is Phase.GONE)
+    until(lambda: session.snapshot.attached.tps is None)
 
 
 def test_one_lost_connection_is_an_accident(watch):

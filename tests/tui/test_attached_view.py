@@ -136,9 +136,8 @@ async def test_no_key_changes_anything(face):
     keys = ("s", "b", "a", "t", "r", "k", "e", "z", "right", "left", "4", "enter", "f", "g", "h")
     for scene in (fresh(), used(), SCENES["gone"]()):
         async with face(scene) as f:
-            for key in keys:
-                await f.press(key)
-                assert len(f.app.screen_stack) == 1, key
+            await f.press(*keys)
+            assert len(f.app.screen_stack) == 1
             assert f.controls.calls == []
             assert any("only watches" in text for text, _ in f.toasts)
 

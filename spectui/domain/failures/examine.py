@@ -232,7 +232,7 @@ class Examiner:
             now.first_error = ""
             for name in [name for name, hit in now.found.items() if hit[0].loading]:
                 del now.found[name]
-        if "draft" in text or "spec" in text:
+        if "draft" in text or "spec" in text or "ctx_other" in text:
             self._notice_drafting(text)
         if "eval time" in text and (generated := _GENERATED.search(text)):
             now.generated += int(generated.group(1))
