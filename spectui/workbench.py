@@ -20,6 +20,7 @@ from spectui.domain.profile import Profile, with_fix
 from spectui.domain.samples import Snapshot
 from spectui.domain.speculation import Speculation
 from spectui.session.session import Session
+from spectui.session.subscribers import Subscribers
 
 T = TypeVar("T")
 
@@ -61,8 +62,7 @@ class Workbench:
         self._check = check
         self._look = look
         self._lock = threading.RLock()
-        self._subscribers: dict[int, Callable[[Snapshot], None]] = {}
-        self._subscribed = 0
+        self._subscribers = Subscribers()
         self._closed = False
         self._changing = threading.Lock()
         self._undo = session.subscribe(self._pass_on)
@@ -102,22 +102,11 @@ class Workbench:
 
     def subscribe(self, callback: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Call ``callback`` with every snapshot, on a Session's thread; returns its undoing."""
-        with self._lock:
-            self._subscribed += 1
-            key = self._subscribed
-            self._subscribers[key] = callback
-
-        def undo() -> None:
-            with self._lock:
-                self._subscribers.pop(key, None)
-
-        return undo
+        return self._subscribers.add(callback)
 
     def _pass_on(self, snapshot: Snapshot) -> None:
-        with self._lock:
-            callbacks = list(self._subscribers.values())
-        for callback in callbacks:
-            callback(snapshot)
+        for error in self._subscribers.tell(snapshot):
+            self.warn(f"a listener failed ({type(error).__name__}: {error})")
 
     def check(self, speculation: Speculation) -> tuple[tuple[str, str], ...]:
         """Return (knob key, reason) for everything that this server would choke on."""

@@ -39,6 +39,7 @@ from spectui.session.ports import (
     Launcher,
 )
 from spectui.session.sampler import Sampler
+from spectui.session.subscribers import Subscribers
 from spectui.session.supervisor import Engine, Patience, Supervisor
 
 T = TypeVar("T")
@@ -108,9 +109,7 @@ class Session:
         self._job: asyncio.Task[None] | None = None
         self._fresh: asyncio.Event | None = None
         self._ending: asyncio.Event | None = None
-        self._lock = threading.Lock()
-        self._subscribers: dict[int, Callable[[Snapshot], None]] = {}
-        self._subscribed = 0
+        self._subscribers = Subscribers()
         self._wanted = profile.speculation  # what a person last asked for, the baseline aside
         self._phase = self._supervisor.phase
         self._snapshot = self._take()
@@ -169,16 +168,7 @@ class Session:
 
     def subscribe(self, callback: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Call ``callback`` with every snapshot, on the Session's thread; returns its undoing."""
-        with self._lock:
-            self._subscribed += 1
-            key = self._subscribed
-            self._subscribers[key] = callback
-
-        def undo() -> None:
-            with self._lock:
-                self._subscribers.pop(key, None)
-
-        return undo
+        return self._subscribers.add(callback)
 
     def check(self, speculation: Speculation) -> tuple[tuple[str, str], ...]:
         """Return (knob key, reason) for everything that this server would choke on."""
@@ -432,15 +422,8 @@ class Session:
     def _publish(self) -> None:
         self._tell_findings()
         self._snapshot = snapshot = self._take()
-        with self._lock:
-            callbacks = list(self._subscribers.items())
-        for key, callback in callbacks:
-            try:
-                callback(snapshot)
-            except Exception as error:  # noqa: BLE001 - one bad listener never stops the session
-                with self._lock:
-                    self._subscribers.pop(key, None)
-                self._notice(Level.ERROR, f"a listener failed ({type(error).__name__}: {error})")
+        for error in self._subscribers.tell(snapshot):
+            self._notice(Level.ERROR, f"a listener failed ({type(error).__name__}: {error})")
 
     def _take(self) -> Snapshot:
         supervisor, book, sampler = self._supervisor, self._book, self._sampler

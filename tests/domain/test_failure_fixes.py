@@ -1,5 +1,7 @@
 """One-key ways out of a failure, for the profile at hand."""
 
+from pathlib import Path
+
 import pytest
 
 from spectui.domain.failures import Remedy, diagnose, fixes_for
@@ -135,3 +137,27 @@ def test_every_remedy_has_a_maker_and_no_profile_makes_it_stumble():
     for profile in profiles:
         for fix in fixes_for(found, profile):
             assert 0 < len(fix.label) < 60
+
+
+LOGS = sorted((Path(__file__).parents[1] / "real" / "logs").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_a_draft_made_for_one_target_is_not_offered_for_any_other_type(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = diagnose(lines)
+    draft = lines[0].partition(" -md ")[2].split(" ")[0]
+    profile = {"models": {"draft": draft}, "speculation": {"type": "draft-eagle3"}}
+    offered = found is not None and any(
+        dict(fix.changes).get("speculation.type") == "draft-simple"
+        for fix in fixes_for(found, profile)
+    )
+    made_for_one = any(kind in draft for kind in ("eagle3", "dflash", "dspark"))
+    assert not (offered and made_for_one)
+
+
+def test_a_plain_draft_under_the_wrong_type_is_offered_its_own():
+    [path] = [path for path in LOGS if path.stem == "eagle3-plain-draft"]
+    found = diagnose(path.read_text(encoding="utf-8").splitlines())
+    profile = {"models": {"draft": "d.gguf"}, "speculation": {"type": "draft-eagle3"}}
+    assert fixes_for(found, profile)[0].changes == (("speculation.type", "draft-simple"),)

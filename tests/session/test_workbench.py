@@ -55,6 +55,17 @@ def test_any_other_fix_begins_a_new_session_and_the_face_sees_it_go_on(workbench
     assert len(seen) == count
 
 
+def test_a_listener_that_fails_is_told_and_the_others_go_on(workbench):
+    seen = []
+    workbench.subscribe(lambda snapshot: 1 / 0)
+    workbench.subscribe(seen.append)
+    workbench.launch(simple(4)).result(30)
+    until(lambda: any("ZeroDivisionError" in n.text for n in workbench.snapshot.notices))
+    until(lambda: seen and seen[-1].phase is Phase.READY)
+    said = [n for n in workbench.snapshot.notices if "a listener failed" in n.text]
+    assert len(said) == 1
+
+
 def test_a_fix_that_makes_no_sense_leaves_everything_as_it_was(workbench):
     workbench.launch(simple(4)).result(30)
     pid = workbench.snapshot.pid

@@ -30,7 +30,7 @@ class Diagnosis:
     line that tells, harmless to print. ``exit`` is the exit status as it was given or found, None
     where it is not known. ``also`` names further classes that the log shows. ``fixes`` are the
     ways out that a key can apply (see ``fixes_for``), ``facts`` what the log told besides: flag,
-    successor, file, context, trained, layers, …
+    successor, file, context, trained (the context), draft_kind (of the file), layers, …
     """
 
     code: str

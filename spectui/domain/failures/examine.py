@@ -125,7 +125,6 @@ class _Start:
     drafted: int = 0
     accepted: int = 0
     draft_line: str = ""
-    trained: str = ""
     last_drafted: str = ""
     first_error: str = ""
     last: str = ""
@@ -250,7 +249,7 @@ class Examiner:
         if _IMPLEMENTED.search(text):
             now.drafting = True
         if trained := _TRAINED.search(text):
-            now.trained = trained.group(1)
+            now.facts["draft_kind"] = trained.group(1)
         if accepted := _ACCEPTED.search(text):
             now.accepted += int(accepted.group(1))
             now.drafted += int(accepted.group(2))
@@ -346,14 +345,15 @@ class Examiner:
         if command and command.zero_length and command.drafts_with_model:
             found.setdefault(ZERO_LENGTH.name, (ZERO_LENGTH, command.shown, {}))
             return
-        trained = now.trained or (command.trained if command else "")
+        trained = now.facts.get("draft_kind") or (command.trained if command else "")
         # what a draft does that was made for another target, or for another type
         broken = found.get("assertion") or found.get("drafting-failed")
         if broken and broken[0].name == "assertion" and not _MISFIT.search(broken[1]):
             broken = None
         if trained and broken and not (command and command.joins_drafts):
             wrong = BY_NAME["draft-wrong-kind"]
-            found.setdefault(wrong.name, (wrong, broken[1], {"kind": trained}))
+            facts = {"kind": trained, "draft_kind": trained}
+            found.setdefault(wrong.name, (wrong, broken[1], facts))
         if now.drafted >= _ENOUGH_DRAFTED and not now.accepted:
             found[REJECTED.name] = (REJECTED, now.last_drafted, {})
         if not now.ready or _SAID & found.keys() or now.drafting or now.drafted:

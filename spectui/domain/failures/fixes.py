@@ -158,12 +158,15 @@ def _off(_facts: Mapping[str, str], _profile: Table) -> Iterator[Fix]:
 
 
 def _type(facts: Mapping[str, str], profile: Table) -> Iterator[Fix]:
-    """Use what the draft model at hand is good for, or today's name of an old type."""
+    """Use what the draft model at hand is good for, or today's name of an old type.
+
+    A draft that was made for one target is good for no other type.
+    """
     reason = facts.get("reason", "")
     old = reason.rpartition("unknown speculative type: ")[2].strip() if reason else ""
     if old in _OLD_TYPES:
         yield Fix(f"use {_OLD_TYPES[old]}", (("speculation.type", _OLD_TYPES[old]),))
-    elif not reason and _get(profile, "models.draft"):
+    elif not reason and _get(profile, "models.draft") and not facts.get("draft_kind"):
         yield Fix("use draft-simple", (("speculation.type", "draft-simple"),))
 
 
