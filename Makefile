@@ -14,11 +14,12 @@ MAKE_VENV = $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
-.PHONY: help demo test lint format real bench screenshots clean
+.PHONY: help demo test slow lint format real bench screenshots clean
 
 help:
 	@echo "make demo         the dashboard on a real small model"
 	@echo "make test         the tests that need no llama-server binary (under five minutes)"
+	@echo "make slow         the tests that take seconds each (about two minutes)"
 	@echo "make lint         ruff, the type checker, the import contracts"
 	@echo "make format       put the code into shape"
 	@echo "make real         the tests on a real llama-server binary (built once, about ten minutes)"
@@ -44,8 +45,12 @@ $(VENV)/.dev: $(VENV)/.base
 demo: $(VENV)/.base
 	@$(BIN)/spectui demo
 
+# three for two cores: many tests wait for a process to end
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m "slow and not real"
 
 real: $(VENV)/.dev
 	$(BIN)/python tests/real/binary.py

@@ -259,6 +259,7 @@ def test_a_key_on_the_command_line_is_refused_and_not_repeated(shell, option, jo
     assert CANARY not in out + err
 
 
+@pytest.mark.slow
 def test_a_key_is_never_shown_whatever_happens(shell):
     """Right, wrong and missing keys, a server that repeats them, a fault, a signal."""
     secret = shell.folder / "key"

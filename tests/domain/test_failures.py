@@ -590,6 +590,7 @@ def test_no_line_takes_long(bait):
     diagnose([bait * (200_000 // len(bait))] * 20)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_log():
     dice = random.Random(5)
     size = 0

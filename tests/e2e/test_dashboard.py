@@ -120,6 +120,7 @@ def test_the_same_where_80_by_24_characters_must_do(home):
     tuned_of(home, profile)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("phase", ["stopped", "loading", "measuring", "ready"])
 def test_told_to_end_at_any_phase_it_leaves_no_server(home, number, phase):
@@ -138,6 +139,7 @@ def test_told_to_end_at_any_phase_it_leaves_no_server(home, number, phase):
             assert b"\x1b[?1049l" in terminal.raw  # the terminal is as it was
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_stalled_terminal_stops_neither_the_measurement_nor_the_end(home, number):
     with spectui(home, stand_in(home, time_scale=0.3)) as terminal:

@@ -55,6 +55,7 @@ def test_per_position_counts_are_those_of_metrics(measured, monkeypatch):
     assert summary.acceptance.drafted == sum(r.timings.drafted for r in arm.requests)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("speculation", [{"type": "none"}, LOOKUP], ids=["off", "ngram-simple"])
 def test_in_flight_speed_agrees_with_what_the_server_says(measured, speculation, monkeypatch):
     said = record_speeds(monkeypatch, http)

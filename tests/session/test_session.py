@@ -251,6 +251,7 @@ def test_measuring_the_baseline_goes_back_to_the_setting_before(bench):
     assert [run.arm.name for run in session.snapshot.runs] == ["off"]
 
 
+@pytest.mark.slow
 def test_a_slow_metrics_page_holds_up_nothing_else(bench):
     session = bench(hang={"/metrics": 6})
     session.launch(simple(4)).result(30)
@@ -520,6 +521,7 @@ def test_time_left_runs_down_while_a_server_loads(bench):
     assert loading[0] > loading[-1]
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_between_an_answer_and_its_counters_is_told(bench):
     session = bench(crash_after_requests=3, crash_code=1)
     error = session.measure(simple(4)).exception(30)
